@@ -27,7 +27,7 @@ from weft.relax.frontend.onnx.parameters import (
     input_dtype,
 )
 from weft.relax.frontend.onnx.protos import ModelProto, ValueInfoProto
-from weft.relax.frontend.onnx.value import Array, GraphValue, MapValue, TextValue
+from weft.relax.frontend.onnx.value import Array, GraphValue, MapValue, TextTable, TextValue
 from weft.runtime.model.signature import Signature, Tree
 from weft.runtime.ndarray import NDArray
 from weft.support.dtype import DataType
@@ -90,7 +90,7 @@ def _structured(outputs: Sequence[GraphValue]) -> dict[str, Any]:
 
 def _result_tree(value: GraphValue, index: int) -> Tree:
     leaf = (("leaf", index),)
-    if isinstance(value, TextValue):
+    if isinstance(value, TextValue) and not isinstance(value.texts, TextTable):
         return ("texts", value.texts, leaf)
     return ("maps", value.keys, leaf) if isinstance(value, MapValue) else leaf[0]
 
@@ -165,7 +165,9 @@ def _described(
         if isinstance(value, list | tuple) and all(isinstance(x, int | str) for x in value):
             shapes[name] = value
         else:
-            shapes[name], dtypes[name] = _of_array(name, value)
+            shapes[name], dtype = _of_array(name, value)
+            if dtype:
+                dtypes[name] = dtype
     apply_dynamic_shapes(shapes, request.dynamic_shapes, _declared(model, inputs))
     return shapes, dtypes
 
@@ -185,6 +187,9 @@ def _declared(model: ModelProto, inputs: Sequence[str]) -> dict[str, list[int | 
 
 
 def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
+    """Shape and data type of an example input; "" is the type of text."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OUST":
+        return list(value.shape), ""
     if isinstance(value, NDArray) or hasattr(value, "__dlpack__"):
         return list(value.shape), str(value.dtype).removeprefix("torch.")
     if isinstance(value, np.generic | int | float):

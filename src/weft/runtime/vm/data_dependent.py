@@ -9,9 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 # Each registers functions. `from weft.runtime import random` would first look for an old name.
+import weft.runtime.images
 import weft.runtime.linear_algebra
+import weft.runtime.ngrams
 import weft.runtime.onnx_nodes
-import weft.runtime.random  # noqa: F401 - all three register
+import weft.runtime.random
+import weft.runtime.texts  # noqa: F401 - all six register
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 

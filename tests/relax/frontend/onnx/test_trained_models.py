@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 import weft
@@ -118,6 +119,51 @@ def test_an_estimator_of_scikit_learn(name):
     estimator.fit(data, target) if target is not None else estimator.fit(data)
     opsets = {"": 18, "ai.onnx.ml": 3}
     same_at_three_sizes(to_onnx(estimator, data[:1], target_opset=opsets), data)
+
+
+WORDS = "the quick brown fox jumps over a lazy dog and runs away from the big bad wolf".split()
+DOCUMENTS = np.array([" ".join(RNG.choice(WORDS, RNG.integers(1, 9))) for _ in range(80)], object)
+COLOURS = np.array(["red", "green", "blue", "Green"], object)[RNG.integers(0, 4, (80, 2))]
+
+
+def estimators_of_text():
+    """By name: (estimator, its data, its target or None)."""
+    from sklearn import linear_model, pipeline, preprocessing
+    from sklearn.feature_extraction import text
+
+    one_hot = preprocessing.OneHotEncoder(handle_unknown="ignore")
+    classifier = pipeline.make_pipeline(
+        text.TfidfVectorizer(ngram_range=(1, 2)), linear_model.LogisticRegression()
+    )
+    return {
+        "OneHotEncoder": (one_hot, COLOURS, None),
+        "OrdinalEncoder": (preprocessing.OrdinalEncoder(), COLOURS, None),
+        "CountVectorizer": (text.CountVectorizer(lowercase=False), DOCUMENTS, None),
+        "CountVectorizer of letters": (text.CountVectorizer(analyzer="char"), DOCUMENTS, None),
+        "TfidfVectorizer": (text.TfidfVectorizer(), DOCUMENTS, None),
+        "classifier of texts": (classifier, DOCUMENTS, NAMES),
+    }
+
+
+@pytest.mark.parametrize("name", ["OneHotEncoder", "OrdinalEncoder", "CountVectorizer",
+                                  "CountVectorizer of letters", "TfidfVectorizer",
+                                  "classifier of texts"])  # fmt: skip
+def test_an_estimator_of_text(name):
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import StringTensorType
+
+    estimator, data, target = estimators_of_text()[name]
+    estimator.fit(data, target)
+    data = data.reshape(len(data), -1)
+    kinds = [("X", StringTensorType([None, data.shape[1]]))]
+    opsets = {"": 18, "ai.onnx.ml": 3}
+    proto = convert_sklearn(estimator, initial_types=kinds, target_opset=opsets)
+    for node in proto.graph.node:  # ONNX Runtime refuses a locale that the machine does not have
+        if node.op_type == "StringNormalizer":
+            kept = [item for item in node.attribute if item.name != "locale"]
+            del node.attribute[:]
+            node.attribute.extend([*kept, onnx.helper.make_attribute("locale", "C")])
+    same_at_three_sizes(proto, data)
 
 
 def boosted():

@@ -33,6 +33,7 @@ from weft.relax.frontend.onnx.value import (
     MapValue,
     OptionalValue,
     SequenceValue,
+    TextTable,
     TextValue,
 )
 from weft.runtime.device import cpu
@@ -68,7 +69,10 @@ class _Compiled:
         arguments = []
         for name in self.imported.inputs:
             for array in _leaves(feeds[name]):
-                arguments.append(make_ndarray(to_storage(np.asarray(array, order="C"))))
+                is_text = array.dtype.kind in "OUST"
+                arguments.append(
+                    array if is_text else make_ndarray(to_storage(np.asarray(array, order="C")))
+                )
         result = self.machine["main"](*arguments)
         values = self.imported.outputs
         fields = [result] if len(values) == 1 else list(result)
@@ -92,7 +96,7 @@ def _result(returned: Returned, value: GraphValue) -> Output:
     if isinstance(value, OptionalValue):
         return None if value.content is None else _result(returned, value.content)
     array = returned.numpy() if isinstance(returned, NDArray) else np.asarray(returned)
-    if isinstance(value, TextValue):
+    if isinstance(value, TextValue) and not isinstance(value.texts, TextTable):
         texts: np.ndarray = np.array(value.texts, object)[array]
         return texts
     if isinstance(value, MapValue):

@@ -27,6 +27,7 @@ from weft.relax.frontend.onnx.value import (
     Dim,
     GraphValue,
     Result,
+    TextTable,
     Value,
     as_known,
     as_prim,
@@ -48,6 +49,7 @@ class Translation(Protocol):
     is_looping: bool
     is_pure: bool
     taken: dict[str, Taken]
+    text_table: TextTable | None
     choices: int
 
     def emit(self, expr: RelaxLike) -> Expr:

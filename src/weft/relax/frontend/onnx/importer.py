@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, Tuple, Var
+from weft.relax.expr import Expr, PrimValue, StringImm, Tuple, Var
 from weft.relax.frontend.onnx import operators
 from weft.relax.frontend.onnx.checks import (
     check_fallback,
@@ -24,7 +25,7 @@ from weft.relax.frontend.onnx.checks import (
     check_options,
     sub_graphs,
 )
-from weft.relax.frontend.onnx.element_types import to_storage
+from weft.relax.frontend.onnx.element_types import STRING, to_storage
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.functions import opset_versions
 from weft.relax.frontend.onnx.model import check_versions, load_model
@@ -41,9 +42,21 @@ from weft.relax.frontend.onnx.registry import Function
 from weft.relax.frontend.onnx.results import flat_expr
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
+from weft.relax.frontend.onnx.text_values import as_object, computes_text, texts_named_in
 from weft.relax.frontend.onnx.translator import Translator
-from weft.relax.frontend.onnx.value import Array, GraphValue, OptionalValue, SequenceValue, Value
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.frontend.onnx.value import (
+    Array,
+    Dim,
+    GraphValue,
+    OptionalValue,
+    SequenceValue,
+    TextTable,
+    TextValue,
+    Value,
+)
+from weft.relax.op import call_pure_packed
+from weft.relax.struct_info import ObjectStructInfo, TensorStructInfo
+from weft.runtime import texts
 from weft.runtime.ndarray import array as make_ndarray
 from weft.support.public_entry import public_entry
 
@@ -175,6 +188,9 @@ class _Import:
         self.names = Names(request.sanitize)
         self.inputs: dict[str, list[Var]] = {}
         self.params: list[tuple[Var, Array]] = []
+        self.texts: dict[str, tuple[Var, list[Dim]]] = {}
+        """Inputs that are text: the parameter, and the shape."""
+        self.named_texts = texts_named_in(model) if computes_text(model) else []
 
     def run(self) -> Imported:
         graph, scope, builder = self.graph, self.scope, self.builder
@@ -187,12 +203,13 @@ class _Import:
         names = [info.name for info in graph.output]
         with builder.function("main", variables) as function:
             with builder.dataflow() if dataflow else nullcontext():
+                self.read_texts()
                 self.translator.nodes(graph.node, scope, names)
                 values = [scope.get(name) for name in names]
                 outputs = [value for value in values if value is not None]
                 if len(outputs) < len(values):
                     raise OnnxModelError("an output of the graph is left out by its node")
-                result = self.result([flat_expr(value) for value in outputs], dataflow)
+                result = self.result([self.output(value) for value in outputs], dataflow)
             function.is_pure = self.translator.is_pure
             builder.emit_func_output(result)
         mod = builder.get()
@@ -201,6 +218,29 @@ class _Import:
             attrs["params"] = [make_ndarray(array) for _, array in self.params]
         mod.update_func(mod.get_global_var("main"), mod["main"].with_attrs(attrs))
         return Imported(mod, list(self.inputs), outputs)
+
+    def read_texts(self) -> None:
+        """Emit the table of texts, if the model has one, and the places of inputs in it."""
+        if not self.named_texts:
+            return
+        named = json.dumps(self.named_texts)
+        call = call_pure_packed(texts.TABLE, StringImm(named), sinfo_args=ObjectStructInfo())
+        table = TextTable(self.named_texts, self.builder.emit(call))
+        self.translator.text_table = table
+        for name, (var, dims) in self.texts.items():
+            kind = TensorStructInfo(None, "int64", ndim=len(dims))
+            given = [StringImm(name), PrimValue(len(dims)), var]
+            call = call_pure_packed(texts.PLACES, table.expr, *given, sinfo_args=kind)
+            info = TensorStructInfo(dims, "int64")
+            places = self.builder.match_cast(self.builder.emit(call), info)
+            index = Value(self.builder, places, None, None, frozenset([name]))
+            self.scope.set(name, TextValue(index, table))
+
+    def output(self, value: GraphValue) -> Expr:
+        """What the function returns of a value: texts that only the run knows as objects."""
+        if isinstance(value, TextValue) and isinstance(value.texts, TextTable):
+            return self.builder.emit(as_object(texts.TEXTS, value, value.texts))
+        return flat_expr(value)
 
     def result(self, exprs: list[Expr], dataflow: bool) -> Var:
         whole = exprs[0] if len(exprs) == 1 else Tuple(exprs)
@@ -213,7 +253,9 @@ class _Import:
             if info.name in self.request.bound:
                 self.scope.set(info.name, self.bound(info, self.request.bound[info.name]))
             elif info.name not in defaults:
-                self.scope.set(info.name, self.input(info))
+                value = self.input(info)
+                if value is not None:
+                    self.scope.set(info.name, value)
         for name, array in defaults.items():
             if name not in self.scope.names:
                 self.scope.set(name, self.initializer(name, array))
@@ -239,7 +281,8 @@ class _Import:
             return SequenceValue(items, None, sources)
         return Value(self.builder, None, np.asarray(value), None, sources)
 
-    def input(self, info: ValueInfoProto) -> GraphValue:
+    def input(self, info: ValueInfoProto) -> GraphValue | None:
+        """The value of an input; None of text, whose value is emitted by the function."""
         group = self.inputs.setdefault(info.name, [])
         kind = info.type.WhichOneof("value")
         if kind is not None and info.name in self.request.lengths and kind != "tensor_type":
@@ -251,8 +294,12 @@ class _Import:
             )
         shape = input_shape(info, self.request.shapes.get(info.name), self.symbols)
         dtype, elem = input_dtype(info, self.request.dtypes)
-        var = Var(self.names.fresh(info.name), TensorStructInfo(shape, dtype))
+        kept = ObjectStructInfo() if elem == STRING else TensorStructInfo(shape, dtype)
+        var = Var(self.names.fresh(info.name), kept)
         group.append(var)
+        if elem == STRING:
+            self.texts[info.name] = (var, shape)
+            return None
         return Value(self.builder, var, None, elem, frozenset([info.name]))
 
     def structured(self, name: str, example: Given, kind: str, group: list[Var]) -> GraphValue:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.relax.frontend.onnx.element_types import STORAGE, element_of, type_name
+from weft.relax.frontend.onnx.element_types import STORAGE, STRING, element_of, type_name
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.protos import ValueInfoProto
 from weft.relax.frontend.onnx.value import Dim, as_prim
@@ -161,7 +161,10 @@ def _text(dims: Sequence[Dim]) -> str:
 
 
 def input_dtype(info: ValueInfoProto, dtype_dict: str | Mapping[str, str]) -> tuple[str, int]:
-    """Data type and element type of an input; ``dtype_dict`` overrides the model by name."""
+    """Data type and element type of an input; ``dtype_dict`` overrides the model by name.
+
+    The data type of text is "": no tensor holds it.
+    """
     elem = info.type.tensor_type.elem_type
     if isinstance(dtype_dict, Mapping):
         if info.name in dtype_dict:
@@ -169,9 +172,9 @@ def input_dtype(info: ValueInfoProto, dtype_dict: str | Mapping[str, str]) -> tu
             return dtype, element_of(dtype)
     elif not elem:
         return dtype_dict, element_of(dtype_dict)
-    if elem not in STORAGE:
+    if elem not in STORAGE and elem != STRING:
         raise OnnxModelError(
-            f"input {info.name!r}: expected a tensor of numbers or booleans, got one of "
+            f"input {info.name!r}: expected a tensor of numbers, booleans or text, got one of "
             f"{type_name(elem)}"
         )
-    return STORAGE[elem], elem
+    return STORAGE.get(elem, ""), elem

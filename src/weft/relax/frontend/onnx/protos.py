@@ -95,6 +95,7 @@ class TensorProto(Message, Protocol):
     dims: Sequence[int]
     data_type: int
     data_location: int
+    string_data: Sequence[bytes]
 
 
 class SparseTensorProto(Message, Protocol):
@@ -111,6 +112,11 @@ class AttributeProto(Message, Protocol):
     name: str
     type: int
     ref_attr_name: str
+    i: int
+    s: bytes
+    strings: Sequence[bytes]
+    t: TensorProto
+    tensors: Sequence[TensorProto]
     g: GraphProto
     graphs: Sequence[GraphProto]
 

@@ -12,6 +12,7 @@ from weft.relax.frontend.onnx.value import (
     MapValue,
     OptionalValue,
     SequenceValue,
+    TextTable,
     TextValue,
     Value,
 )
@@ -41,7 +42,8 @@ def structure(value: GraphValue) -> Structure:
         content = [] if value.content is None else [structure(value.content)]
         return ("optional", *content)
     if isinstance(value, TextValue):
-        return ("text", *value.texts, value.index.rank)
+        texts = ("text of inputs",) if isinstance(value.texts, TextTable) else value.texts
+        return ("text", *texts, value.index.rank)
     if isinstance(value, MapValue):
         return ("map", *value.keys)
     return (value.elem, value.rank)

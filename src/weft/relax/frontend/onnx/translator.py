@@ -74,6 +74,7 @@ from weft.relax.frontend.onnx.value import (
     OptionalValue,
     Result,
     SequenceValue,
+    TextTable,
     TextValue,
     Value,
 )
@@ -120,6 +121,8 @@ class Translator:
         """Whether nothing can stop the program: no condition is insisted on."""
         self.taken: dict[str, Taken] = {}
         """Conditions of dimensions of which only one branch fits the rest of the model."""
+        self.text_table: TextTable | None = None
+        """The table of the texts of a call, if the model takes text or computes with it."""
         self.choices = 0
         """So many choices are open of which both branches are translated with the rest."""
         self._symbols = itertools.count()
@@ -326,7 +329,8 @@ class Translator:
             self._refuse(context, reason)
         if not row.takes_all:
             attributes = {key: attributes[key] for key in attributes if key in row.attributes}
-        result = self._called(context, row, places_of_texts(context, name, inputs), attributes)
+        tensors, texts = places_of_texts(context, name, inputs)
+        result = self._called(context, row, tensors, attributes)
         if isinstance(result, Sequence) and not isinstance(result, str):
             items: Sequence[Item] = result
         else:
@@ -335,7 +339,7 @@ class Translator:
         values = [self.value(item, sources, held) for item in items]
         if plain:
             _note_claim(name, inputs, values[0])
-        return with_texts(name, inputs, values)
+        return with_texts(values, texts)
 
     def _refuse(self, context: Context, reason: str) -> NoReturn:
         """Raise UnsupportedAttributesError for a node, and for the others of the model like it."""

@@ -160,18 +160,33 @@ class OptionalValue:
         self.content, self.sources = content, sources
 
 
-class TextValue:
-    """Text that a model gives out: an int64 tensor of places in a table of texts.
+class TextTable:
+    """The table of the texts of a call, which a program makes when it is called.
 
-    There are no tensors of text. Classifiers name classes by texts, which then go to the outputs of
-    the model; the texts themselves are looked up when a result is handed to the caller.
+    ``texts`` are those that the model names, in the order of their places; ``expr`` is the table
+    itself (``weft.runtime.texts``), to which the texts of inputs and new texts are added.
+    """
+
+    __slots__ = ("expr", "texts")
+
+    def __init__(self, texts: Sequence[str], expr: Expr) -> None:
+        self.texts, self.expr = tuple(texts), expr
+
+
+class TextValue:
+    """Text of a model: an int64 tensor of places in a table of texts.
+
+    There are no tensors of text. Classifiers name classes by texts: then ``texts`` is a tuple of
+    these, and they are looked up when a result is handed to the caller. A model that takes text, or
+    computes with it, has one TextTable.
     """
 
     __slots__ = ("index", "texts")
     elem = STRING
 
-    def __init__(self, index: Value, texts: Sequence[str]) -> None:
-        self.index, self.texts = index, tuple(texts)
+    def __init__(self, index: Value, texts: Sequence[str] | TextTable) -> None:
+        self.index = index
+        self.texts = texts if isinstance(texts, TextTable) else tuple(texts)
 
     @property
     def sources(self) -> frozenset[str]:

@@ -7,10 +7,11 @@ from typing import Final
 
 FAMILIES: Final = (
     "activation", "arithmetic", "attention", "casting", "control", "convolution", "deform",
-    "elementwise", "indexing", "linear", "microsoft", "microsoft_array", "microsoft_attention",
-    "microsoft_quantized", "ml_features", "ml_linear", "ml_support_vectors", "ml_trees",
-    "normalization", "padding", "pooling", "quantization", "random", "recurrent", "reduction",
-    "resize", "sampling", "sequence", "shape", "signal", "text",
+    "elementwise", "images", "indexing", "linear", "microsoft", "microsoft_array",
+    "microsoft_attention", "microsoft_quantized", "ml_features", "ml_linear",
+    "ml_support_vectors", "ml_trees", "normalization", "padding", "pooling", "quantization",
+    "random", "recurrent", "reduction", "resize", "sampling", "sequence", "shape", "signal",
+    "strings", "text", "training",
 )  # fmt: skip
 """Modules of this package; a new family is a new name here."""
 

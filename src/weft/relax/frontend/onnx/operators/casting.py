@@ -21,7 +21,9 @@ from weft.relax.frontend.onnx.element_types import (
 )
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.small_floats import decode, encode
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.text_values import call_library, table_of, text_places
+from weft.relax.frontend.onnx.value import TextValue, Value
+from weft.runtime import texts
 from weft.support.dtype import DataType
 
 _BITS = {UINT4: 4, INT4: 4, UINT2: 2, INT2: 2}
@@ -32,20 +34,29 @@ _NAMES = {
 
 
 @converter("Cast")
-def cast_by_name(context: Context, x: Value, *, to: str | int) -> Value:
+def cast_by_name(context: Context, x: Value | TextValue, *, to: str | int) -> Value | TextValue:
     """Until opset 5 the type is named by text."""
     return cast(context, x, to=_NAMES[to] if isinstance(to, str) else to)
 
 
 @converter("Cast", since=6)
 def cast(
-    context: Context, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
-) -> Value:
+    context: Context, x: Value | TextValue, *, to: int, saturate: int = 1, round_mode: str = "up"
+) -> Value | TextValue:
     """The values in another type: floats to integers towards zero, to small types as ONNX says."""
     if to == x.elem:
         return x
-    if STRING in (to, x.elem):
-        context.fail("conversion from and to text is not supported")
+    if isinstance(x, TextValue):
+        places = text_places(context, x)
+        dims, target = context.shape(places, "input"), context.storage(to)
+        kind = (dims, "float64" if target == "bfloat16" else target)
+        read = call_library(context, texts.TO_NUMBERS, [places.expr], [kind[1]], kind)
+        return context.value(context.as_type(read.expr, target))
+    if to == STRING:
+        places = call_library(
+            context, texts.OF_NUMBERS, [x.expr], [], (context.shape(x, "input"), "int64")
+        )
+        return TextValue(places, table_of(context))
     context.storage(to)
     source: Expr = decode(context, x) if x.elem in SMALL_FLOATS else x.expr
     if to in SMALL_FLOATS:
@@ -81,8 +92,13 @@ def _narrowed(context: Context, source: Expr, to: int) -> Expr:
 
 @converter("CastLike", since=15)
 def cast_like(
-    context: Context, x: Value, target: Value, *, saturate: int = 1, round_mode: str = "up"
-) -> Value:
+    context: Context,
+    x: Value | TextValue,
+    target: Value | TextValue,
+    *,
+    saturate: int = 1,
+    round_mode: str = "up",
+) -> Value | TextValue:
     """The values in the type of another tensor."""
     assert target.elem is not None
     return cast(context, x, to=target.elem, saturate=saturate, round_mode=round_mode)

@@ -13,7 +13,7 @@ from weft.relax.frontend.onnx.element_types import STRING
 from weft.relax.frontend.onnx.operators.ml_scores import ML, class_names
 from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Array, MapValue, TextValue, Value
+from weft.relax.frontend.onnx.value import Array, MapValue, TextTable, TextValue, Value
 
 
 def as_rows(context: Context, x: Value) -> Expr:
@@ -114,11 +114,15 @@ def one_hot_encoder(
 
     With ``zeros=0`` a value of no category is an error in ONNX; here its row is zeros, too.
     """
-    if not cats_int64s or not isinstance(x, Value):
-        context.fail("categories of text are not supported: expected cats_int64s")
+    cats: Sequence[int] | None = cats_int64s
+    if isinstance(x, TextValue):
+        names = list(cats_strings or ())
+        x, cats = context.value(_place_of_text(context, x, names)), range(len(names))
+    if not cats:
+        context.fail("expected categories of the type of the input, found none")
     emit = context.emit
     wide = emit(op.expand_dims(context.as_type(x.expr, "int64"), [context.rank(x, "X")]))
-    same = emit(op.equal(wide, context.constant(np.array(cats_int64s, "int64")).expr))
+    same = emit(op.equal(wide, context.constant(np.array(cats, "int64")).expr))
     return emit(op.astype(same, "float32"))
 
 
@@ -173,8 +177,8 @@ def label_encoder_of_texts(
     """Texts to their places, or places to texts."""
     places = list(range(len(classes_strings)))
     if isinstance(x, TextValue):
-        return _encoded(context, x, list(classes_strings), places, default_int64)
-    return _encoded(context, x, places, list(classes_strings), default_string)
+        return encoded(context, x, list(classes_strings), places, default_int64)
+    return encoded(context, x, places, list(classes_strings), default_string)
 
 
 @converter("LabelEncoder", since=2, domain=ML)
@@ -191,7 +195,7 @@ def label_encoder(context: Context, x: Value | TextValue, **given: Attribute) ->
     else:
         kind = "int64" if values.dtype.kind in "iu" else "float"
         default = given.get(f"default_{kind}", -1 if kind == "int64" else -0.0)
-    return _encoded(context, x, keys.tolist(), values, default)
+    return encoded(context, x, keys.tolist(), values, default)
 
 
 def _table(given: Mapping[str, Attribute], name: str) -> Array:
@@ -206,7 +210,7 @@ def _table(given: Mapping[str, Attribute], name: str) -> Array:
     return np.zeros(0)
 
 
-def _encoded(
+def encoded(
     context: Context, x: Value | TextValue, keys: Sequence[int | float | str],
     values: Sequence[int | str] | Array, default: Attribute,
 ) -> Value | TextValue:  # fmt: skip
@@ -219,14 +223,25 @@ def _encoded(
     return context.value(op.take(context.constant(full).expr, place, 0))
 
 
+def _place_of_text(context: Context, x: TextValue, keys: Sequence[str]) -> Expr:
+    """As ``_place_of_key``: the texts that the model names have the first places of their table."""
+    emit, index = context.emit, x.index.expr
+    known = x.texts.texts if isinstance(x.texts, TextTable) else x.texts
+    order = {key: place for place, key in reversed(list(enumerate(keys)))}
+    places = [order.get(text, len(keys)) for text in known]
+    if isinstance(x.texts, TextTable):  # a text that the model does not name is no key
+        places.append(len(keys))
+        index = emit(op.minimum(index, context.constant(len(known), "int64").expr))
+    return emit(op.take(context.constant(np.array(places, "int64")).expr, index, 0))
+
+
 def _place_of_key(
     context: Context, x: Value | TextValue, keys: Sequence[int | float | str]
 ) -> Expr:
     """Which key an element is, the first of equal ones; their number where it is none."""
     emit = context.emit
     if isinstance(x, TextValue):
-        places = [keys.index(text) if text in keys else len(keys) for text in x.texts]
-        return emit(op.take(context.constant(np.array(places, "int64")).expr, x.index.expr, 0))
+        return _place_of_text(context, x, [str(key) for key in keys])
     if any(isinstance(key, str) for key in keys):
         context.fail("keys of text need an input of text: expected keys of numbers")
     wide = emit(op.expand_dims(x.expr, [context.rank(x, "X")]))
