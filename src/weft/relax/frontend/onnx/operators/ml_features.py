@@ -52,9 +52,12 @@ def binarizer(context: Context, x: Value, *, threshold: float = 0.0) -> Expr:
 
 @converter("Scaler", domain=ML)
 def scaler(
-    context: Context, x: Value, *, offset: Sequence[float] | None = None,
+    context: Context,
+    x: Value,
+    *,
+    offset: Sequence[float] | None = None,
     scale: Sequence[float] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """(x - offset) * scale, by feature."""
     emit, data = context.emit, context.as_type(x.expr, "float32")
     if offset:
@@ -86,10 +89,14 @@ def normalizer(context: Context, x: Value, *, norm: str = "MAX") -> Expr:
 
 @converter("Imputer", domain=ML)
 def imputer(
-    context: Context, x: Value, *, imputed_value_floats: Sequence[float] | None = None,
-    imputed_value_int64s: Sequence[int] | None = None, replaced_value_float: float = 0.0,
+    context: Context,
+    x: Value,
+    *,
+    imputed_value_floats: Sequence[float] | None = None,
+    imputed_value_int64s: Sequence[int] | None = None,
+    replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Values of features in the place of those that stand for a missing one (NaN, for one)."""
     is_float = x.dtype.startswith("float")
     values = imputed_value_floats if is_float else imputed_value_int64s
@@ -107,9 +114,13 @@ def imputer(
 
 @converter("OneHotEncoder", domain=ML)
 def one_hot_encoder(
-    context: Context, x: Value | TextValue, *, cats_int64s: Sequence[int] | None = None,
-    cats_strings: Sequence[str] | None = None, zeros: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value | TextValue,
+    *,
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    zeros: int = 1,
+) -> Expr:
     """A last axis with 1 at the category that an element is, else 0.
 
     With ``zeros=0`` a value of no category is an error in ONNX; here its row is zeros, too.
@@ -158,9 +169,12 @@ def _of_width(context: Context, rows: Expr, width: int) -> Expr:
 
 @converter("ZipMap", domain=ML)
 def zip_map(
-    context: Context, x: Value, *, classlabels_int64s: Sequence[int] | None = None,
+    context: Context,
+    x: Value,
+    *,
+    classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
-) -> MapValue:  # fmt: skip
+) -> MapValue:
     """A dict from labels to scores for each row."""
     names = class_names(context, classlabels_int64s, classlabels_strings)
     rows = context.value(as_rows(context, x))
@@ -171,9 +185,13 @@ def zip_map(
 
 @converter("LabelEncoder", since=1, domain=ML)
 def label_encoder_of_texts(
-    context: Context, x: Value | TextValue, *, classes_strings: Sequence[str],
-    default_int64: int = -1, default_string: str = "_Unused",
-) -> Value | TextValue:  # fmt: skip
+    context: Context,
+    x: Value | TextValue,
+    *,
+    classes_strings: Sequence[str],
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Value | TextValue:
     """Texts to their places, or places to texts."""
     places = list(range(len(classes_strings)))
     if isinstance(x, TextValue):
@@ -211,9 +229,12 @@ def _table(given: Mapping[str, Attribute], name: str) -> Array:
 
 
 def encoded(
-    context: Context, x: Value | TextValue, keys: Sequence[int | float | str],
-    values: Sequence[int | str] | Array, default: Attribute,
-) -> Value | TextValue:  # fmt: skip
+    context: Context,
+    x: Value | TextValue,
+    keys: Sequence[int | float | str],
+    values: Sequence[int | str] | Array,
+    default: Attribute,
+) -> Value | TextValue:
     """The values of the keys that elements are; ``values`` may be texts, as keys may be."""
     table = np.asarray(values)
     place = _place_of_key(context, x, keys)

@@ -25,9 +25,14 @@ from weft.relax.frontend.onnx.value import TextValue, Value
 
 @converter("LinearRegressor", domain=ML)
 def linear_regressor(
-    context: Context, x: Value, *, coefficients: Sequence[float],
-    intercepts: Sequence[float] | None = None, targets: int = 1, post_transform: str = "NONE",
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None = None,
+    targets: int = 1,
+    post_transform: str = "NONE",
+) -> Expr:
     """x @ coefficients + intercepts for each target."""
     scores = _linear(context, x, coefficients, intercepts, targets)
     return transformed(context, scores, post_transform)
@@ -35,10 +40,15 @@ def linear_regressor(
 
 @converter("LinearClassifier", domain=ML, ignores=["multi_class"])
 def linear_classifier(
-    context: Context, x: Value, *, coefficients: Sequence[float],
-    intercepts: Sequence[float] | None = None, classlabels_ints: Sequence[int] | None = None,
-    classlabels_strings: Sequence[str] | None = None, post_transform: str = "NONE",
-) -> list[Value | TextValue | Expr]:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None = None,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    post_transform: str = "NONE",
+) -> list[Value | TextValue | Expr]:
     """The class with the greatest score, and the scores of all classes."""
     names = class_names(context, classlabels_ints, classlabels_strings)
     width = context.extent(context.value(as_rows(context, x)), 1, "X")
@@ -58,9 +68,12 @@ def linear_classifier(
 
 
 def _linear(
-    context: Context, x: Value, coefficients: Sequence[float], intercepts: Sequence[float] | None,
+    context: Context,
+    x: Value,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None,
     count: int,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Scores (rows, count) in float32."""
     rows = context.as_type(as_rows(context, x), "float32")
     if len(coefficients) % count or (intercepts and len(intercepts) != count):

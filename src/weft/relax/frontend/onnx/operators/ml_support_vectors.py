@@ -60,11 +60,18 @@ class Kernel:
 
 @converter("SVMRegressor", domain=ML)
 def svm_regressor(
-    context: Context, x: Value, *, coefficients: Sequence[float], kernel_type: str = "LINEAR",
-    kernel_params: Sequence[float] | None = None, n_supports: int = 0, one_class: int = 0,
-    post_transform: str = "NONE", rho: Sequence[float] | None = None,
+    context: Context,
+    x: Value,
+    *,
+    coefficients: Sequence[float],
+    kernel_type: str = "LINEAR",
+    kernel_params: Sequence[float] | None = None,
+    n_supports: int = 0,
+    one_class: int = 0,
+    post_transform: str = "NONE",
+    rho: Sequence[float] | None = None,
     support_vectors: Sequence[float] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The weighted kernels of the support vectors plus rho; without vectors, a linear model."""
     emit = context.emit
     rows = context.as_type(as_rows(context, x), "float32")
@@ -85,13 +92,21 @@ def svm_regressor(
 
 @converter("SVMClassifier", domain=ML)
 def svm_classifier(
-    context: Context, x: Value, *, coefficients: Sequence[float], kernel_type: str = "LINEAR",
-    kernel_params: Sequence[float] | None = None, classlabels_ints: Sequence[int] | None = None,
-    classlabels_strings: Sequence[str] | None = None, post_transform: str = "NONE",
-    prob_a: Sequence[float] | None = None, prob_b: Sequence[float] | None = None,
-    rho: Sequence[float] | None = None, support_vectors: Sequence[float] | None = None,
+    context: Context,
+    x: Value,
+    *,
+    coefficients: Sequence[float],
+    kernel_type: str = "LINEAR",
+    kernel_params: Sequence[float] | None = None,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    post_transform: str = "NONE",
+    prob_a: Sequence[float] | None = None,
+    prob_b: Sequence[float] | None = None,
+    rho: Sequence[float] | None = None,
+    support_vectors: Sequence[float] | None = None,
     vectors_per_class: Sequence[int] | None = None,
-) -> list[Value | TextValue | Expr]:  # fmt: skip
+) -> list[Value | TextValue | Expr]:
     """The class that most of the others lose to, and the scores of pairs or probabilities."""
     names = class_names(context, classlabels_ints, classlabels_strings)
     rows = context.as_type(as_rows(context, x), "float32")
@@ -119,8 +134,10 @@ def svm_classifier(
         return [labels(context, place, names), transformed(context, shares, post_transform)]
     if count == 2:
         is_share = post_transform in ("SOFTMAX", "SOFTMAX_ZERO")  # as ONNX Runtime has it
-        return [labels(context, place, names),
-                two_scores(context, scores, post_transform, is_share=is_share)]  # fmt: skip
+        return [
+            labels(context, place, names),
+            two_scores(context, scores, post_transform, is_share=is_share),
+        ]
     return [labels(context, place, names), transformed(context, scores, post_transform)]
 
 

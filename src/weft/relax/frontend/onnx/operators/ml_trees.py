@@ -68,14 +68,20 @@ class Ensemble:
             context.fail(f"aggregate: expected {', '.join(AGGREGATES)}, got {aggregate!r}")
         rows = context.as_type(as_rows(context, x), str(self.splits.dtype))
         self.check(context, context.extent(context.value(rows), 1, "X"), count)
-        modes = [trees.MODES[mode] for mode in np.unique(self.nodes[:, trees.MODE])
-                 if mode != trees.LEAF]  # fmt: skip
+        modes = [
+            trees.MODES[mode] for mode in np.unique(self.nodes[:, trees.MODE]) if mode != trees.LEAF
+        ]
         tables = (self.roots, self.nodes, self.splits, self.targets, self.weights)
-        scores = context.emit(op.tree_ensemble(
-            rows, *[context.constant(table).expr for table in tables], count, " ".join(modes),
-            bool(self.nodes[:, trees.MISSING].any()),
-            "SUM" if aggregate == "AVERAGE" else aggregate,
-        ))  # fmt: skip
+        scores = context.emit(
+            op.tree_ensemble(
+                rows,
+                *[context.constant(table).expr for table in tables],
+                count,
+                " ".join(modes),
+                bool(self.nodes[:, trees.MISSING].any()),
+                "SUM" if aggregate == "AVERAGE" else aggregate,
+            )
+        )
         if aggregate != "AVERAGE":
             return scores
         number = context.constant(float(len(self.roots)), str(self.weights.dtype)).expr
@@ -131,13 +137,18 @@ def _of_nodes(context: Context, given: Tables, kind: str) -> Ensemble:
 
 
 def _with_leaves(
-    context: Context, given: Tables, kind: str,
+    context: Context,
+    given: Tables,
+    kind: str,
     walked: tuple[Array, Array, dict[tuple[int, int], int]],
-) -> Ensemble:  # fmt: skip
+) -> Ensemble:
     """The tables with the scores of the leaves, those of a leaf side by side."""
     nodes, roots, places = walked
-    pairs = zip(_ints(given, f"{kind}_treeids").tolist(), _ints(given, f"{kind}_nodeids").tolist(),
-                strict=True)  # fmt: skip
+    pairs = zip(
+        _ints(given, f"{kind}_treeids").tolist(),
+        _ints(given, f"{kind}_nodeids").tolist(),
+        strict=True,
+    )
     leaves = np.array([places.get(pair, -1) for pair in pairs], "int64")
     if (leaves < 0).any():
         context.fail("a score of its trees is of a node that there is not")
@@ -154,16 +165,24 @@ def _with_leaves(
             f"{len(weights)}"
         )
     return Ensemble(
-        roots.astype("int32"), nodes, splits, _ints(given, f"{kind}_ids")[order].astype("int32"),
+        roots.astype("int32"),
+        nodes,
+        splits,
+        _ints(given, f"{kind}_ids")[order].astype("int32"),
         weights[order],
-    )  # fmt: skip
+    )
 
 
 @converter("TreeEnsembleRegressor", domain=ML)
 def tree_ensemble_regressor(
-    context: Context, x: Value, *, n_targets: int = 1, aggregate_function: str = "SUM",
-    post_transform: str = "NONE", **given: Attribute,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    n_targets: int = 1,
+    aggregate_function: str = "SUM",
+    post_transform: str = "NONE",
+    **given: Attribute,
+) -> Expr:
     """The sum (mean, least, greatest) of what the leaves give each target."""
     ensemble = _of_nodes(context, given, "target")
     scores = ensemble.scores(context, x, n_targets, aggregate_function)
@@ -182,10 +201,14 @@ def _with_base(context: Context, scores: Expr, base: Array, count: int) -> Expr:
 
 @converter("TreeEnsembleClassifier", domain=ML)
 def tree_ensemble_classifier(
-    context: Context, x: Value, *, classlabels_int64s: Sequence[int] | None = None,
-    classlabels_strings: Sequence[str] | None = None, post_transform: str = "NONE",
+    context: Context,
+    x: Value,
+    *,
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    post_transform: str = "NONE",
     **given: Attribute,
-) -> list[Value | TextValue | Expr]:  # fmt: skip
+) -> list[Value | TextValue | Expr]:
     """The class with the greatest score, and the scores of all classes.
 
     A model of two classes whose leaves have scores of one class only compares it with 0.5, or with
@@ -219,9 +242,14 @@ def tree_ensemble_classifier(
 
 @converter("TreeEnsemble", since=5, domain=ML)
 def tree_ensemble(
-    context: Context, x: Value, *, aggregate_function: int = 1, post_transform: int = 0,
-    n_targets: int = 1, **given: Attribute,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    aggregate_function: int = 1,
+    post_transform: int = 0,
+    n_targets: int = 1,
+    **given: Attribute,
+) -> Expr:
     """What all trees give each target, in the input's type."""
     if not (0 <= aggregate_function < 4 and 0 <= post_transform < 5):
         context.fail(
@@ -260,8 +288,9 @@ def _of_leaves(context: Context, given: Tables) -> Ensemble:
             f"expected {count} splits and {ends} targets, got {len(splits)} and {len(targets)}"
         )
     splits = np.concatenate([splits, np.zeros(ends, splits.dtype)])
-    ensemble = Ensemble(_ints(given, "tree_roots").astype("int32"), nodes, splits,
-                        targets.astype("int32"), weights)  # fmt: skip
+    ensemble = Ensemble(
+        _ints(given, "tree_roots").astype("int32"), nodes, splits, targets.astype("int32"), weights
+    )
     members = np.nonzero(modes == MEMBER)[0]
     return _without_members(context, ensemble, members, _tensor(given, "membership_values"))
 

@@ -57,9 +57,14 @@ def regex_full_match(context: Context, x: Value | TextValue, *, pattern: str) ->
 
 @converter("StringNormalizer", since=10)
 def string_normalizer(
-    context: Context, x: Value | TextValue, *, case_change_action: str = "NONE",
-    is_case_sensitive: int = 0, locale: str = "", stopwords: Sequence[str] | None = None,
-) -> TextValue:  # fmt: skip
+    context: Context,
+    x: Value | TextValue,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: str = "",
+    stopwords: Sequence[str] | None = None,
+) -> TextValue:
     """A row of texts without stop words, in lower or upper case."""
     del locale  # Python's rules are the same in all
     if case_change_action not in ("NONE", "LOWER", "UPPER"):
@@ -77,18 +82,27 @@ def string_normalizer(
 
 @converter("Tokenizer", domain=MICROSOFT)
 def tokenizer(
-    context: Context, x: Value | TextValue, *, mark: int, mincharnum: int, pad_value: str,
-    separators: Sequence[str] | None = None, tokenexp: str = "",
-) -> TextValue:  # fmt: skip
+    context: Context,
+    x: Value | TextValue,
+    *,
+    mark: int,
+    mincharnum: int,
+    pad_value: str,
+    separators: Sequence[str] | None = None,
+    tokenexp: str = "",
+) -> TextValue:
     """The tokens of texts along a new axis: what an expression matches, or between separators."""
     if bool(separators) == bool(tokenexp):
         context.fail("expected either separators or tokenexp")
     for text in [*(separators or ()), tokenexp]:
         _check_pattern(context, "separators or tokenexp", text)
     description = {
-        "pattern": tokenexp, "separators": list(separators or ()), "shortest": mincharnum,
-        "marked": bool(mark), "pad": pad_value,
-    }  # fmt: skip
+        "pattern": tokenexp,
+        "separators": list(separators or ()),
+        "shortest": mincharnum,
+        "marked": bool(mark),
+        "pad": pad_value,
+    }
     places = text_places(context, x)
     dims = [*context.shape(places, "X"), context.new_dim("tokens")]
     options = [json.dumps(description)]
@@ -98,9 +112,14 @@ def tokenizer(
 
 @converter("CategoryMapper", domain=ML)
 def category_mapper(
-    context: Context, x: Value | TextValue, *, cats_int64s: Sequence[int],
-    cats_strings: Sequence[str], default_int64: int = -1, default_string: str = "_Unused",
-) -> Value | TextValue:  # fmt: skip
+    context: Context,
+    x: Value | TextValue,
+    *,
+    cats_int64s: Sequence[int],
+    cats_strings: Sequence[str],
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Value | TextValue:
     """Texts to the numbers beside them, or numbers to texts."""
     if len(cats_int64s) != len(cats_strings):
         context.fail(

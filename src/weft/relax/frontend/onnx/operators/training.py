@@ -73,9 +73,14 @@ def _by_output(results: Sequence[Sequence[Expr]]) -> list[Expr]:
 
 @converter("Adagrad", domain=TRAINING)
 def adagrad(
-    context: Context, rate: Value, steps: Value, *tensors: Value, decay_factor: float,
-    epsilon: float, norm_coefficient: float,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    rate: Value,
+    steps: Value,
+    *tensors: Value,
+    decay_factor: float,
+    epsilon: float,
+    norm_coefficient: float,
+) -> list[Expr]:
     """Steps that shrink with the root of the sum of squared gradients."""
     do = _Arithmetic(context, rate.dtype)
     count = context.as_type(steps.expr, rate.dtype)
@@ -91,9 +96,16 @@ def adagrad(
 
 @converter("Adam", domain=TRAINING)
 def adam(
-    context: Context, rate: Value, steps: Value, *tensors: Value, alpha: float, beta: float,
-    epsilon: float, norm_coefficient: float, norm_coefficient_post: float,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    rate: Value,
+    steps: Value,
+    *tensors: Value,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    norm_coefficient: float,
+    norm_coefficient_post: float,
+) -> list[Expr]:
     """Averages of gradients over the root of averages of their squares."""
     do = _Arithmetic(context, rate.dtype)
     count = context.as_type(steps.expr, rate.dtype)
@@ -118,9 +130,15 @@ def adam(
 
 @converter("Momentum", domain=TRAINING)
 def momentum(
-    context: Context, rate: Value, steps: Value, *tensors: Value, alpha: float, beta: float,
-    mode: str, norm_coefficient: float,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    rate: Value,
+    steps: Value,
+    *tensors: Value,
+    alpha: float,
+    beta: float,
+    mode: str,
+    norm_coefficient: float,
+) -> list[Expr]:
     """Steps along a decaying sum of gradients; Nesterov's looks one step ahead."""
     if mode not in ("standard", "nesterov"):
         context.fail(f"mode: expected standard or nesterov, got {mode!r}")
