@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from tests.lib.onnx_models import info, model, node, uniform
 from weft import TVMError
@@ -104,13 +104,6 @@ def test_an_input_of_unknown_rank():
     with pytest.raises(OnnxModelError, match="how many dimensions it has; give its shape"):
         from_onnx(relu(None))
     assert from_onnx(relu(None), shape_dict={"x": [2]})["main"].params[0].struct_info.ndim == 1
-
-
-def test_text_is_refused():
-    x = helper.make_tensor_value_info("x", TensorProto.STRING, [2])
-    proto = model([node("Identity", "x", "y")], [x], ["y"])
-    with pytest.raises(OnnxModelError, match="expected a tensor of numbers .* got one of string"):
-        from_onnx(proto)
 
 
 def test_a_value_that_nothing_defines():
