@@ -144,8 +144,8 @@ def momentum(
         context.fail(f"mode: expected standard or nesterov, got {mode!r}")
     do = _Arithmetic(context, rate.dtype)
     has_begun = context.emit(op.greater(steps.expr, context.constant(0, steps.dtype).expr))
-    one, later = context.constant(1.0, rate.dtype).expr, context.constant(beta, rate.dtype).expr
-    weight = context.emit(op.where(has_begun, later, one))
+    whole, later = context.constant(1.0, rate.dtype).expr, context.constant(beta, rate.dtype).expr
+    weight = context.emit(op.where(has_begun, later, whole))
     results = []
     for x, gradient, velocity in _groups(context, tensors, 3):
         slope = do.regularised(x, gradient, norm_coefficient)
