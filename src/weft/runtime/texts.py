@@ -96,33 +96,41 @@ def table_of(description: object) -> TextTable:
 
 
 @_library(PLACES)
-def places_of_input(table: TextTable, name: object, rank: int, given: object) -> NDArray:
-    """The places of the texts of an input: an array of text, or lists of them."""
-    try:
-        array = np.asarray(given if isinstance(given, np.ndarray | list | tuple | str) else None)
-    except ValueError as error:  # lists of several lengths
-        raise RuntimeFault(f"input {str(name)!r}: expected an array of text: {error}") from error
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
-    if array.dtype.kind not in "OUT" and array.size:
-        kind = type(given).__name__ if array.dtype == object else str(array.dtype)
-        raise RuntimeFault(f"input {str(name)!r}: expected an array of text, got one of {kind}")
-    if array.ndim != rank:
-        raise RuntimeFault(
-            f"input {str(name)!r}: expected {rank} dimensions, got an array of text of the shape "
-            f"{array.shape}"
-        )
+def places_of_input(table: TextTable, name: object, shape: object, given: object) -> NDArray:
+    """The places of the texts of an input: an array of text, or lists of them.
+
+    ``shape`` is JSON: an extent, or the name of one that may be any, for each dimension.
+    """
+    array = _as_texts(str(name), given)
+    dims = json.loads(str(shape))
+    if array.ndim != len(dims) or any(
+        isinstance(dim, int) and dim != extent
+        for dim, extent in zip(dims, array.shape, strict=True)
+    ):
+        text = f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
+        raise RuntimeFault(f"input {name!s}: expected text of shape {text}, got {array.shape}")
     texts = array.ravel().tolist()
     for index, text in enumerate(texts):
         if isinstance(text, bytes):
             texts[index] = text.decode("utf-8", "replace")
         elif not isinstance(text, str):
-            place = tuple(map(int, np.unravel_index(index, array.shape)))
+            place = list(map(int, np.unravel_index(index, array.shape)))
             raise RuntimeFault(
-                f"input {str(name)!r}: expected text, got {text!r:.60} at {list(place)}; fill in "
-                "what is missing, or convert it with str()"
+                f"input {name!s}: expected text, got {text!r:.60} at {place}; fill in what is "
+                "missing, or convert it with str()"
             )
     return table.places(texts, array.shape)
+
+
+def _as_texts(name: str, given: object) -> np.ndarray:
+    """An array that may hold text: of texts, of bytes or of objects, or empty."""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError) as error:  # lists of several lengths
+        raise RuntimeFault(f"input {name}: expected an array of text: {error}") from error
+    if array.dtype.kind not in "OUST" and array.size:
+        raise RuntimeFault(f"input {name}: expected an array of text, got one of {array.dtype}")
+    return array
 
 
 @_library(TEXTS)

@@ -73,18 +73,26 @@ def test_an_input_takes_arrays_of_objects_of_text_and_of_bytes_and_lists():
 
 
 WRONG = [
-    (words("a", None), r"input 'x': expected text, got None at \[1\]"),
-    (np.array([1.0, 2.0]), "input 'x': expected an array of text, got one of float64"),
-    (words(["a"], ["b"]), r"input 'x': expected 1 dimensions, got an array of text of the shape"),
-    (words("a", "b", "c"), "3"),
+    (words("a", None), r"input x: expected text, got None at \[1\]"),
+    (np.array([1.0, 2.0]), "input x: expected an array of text, got one of float64"),
+    (words(["a"], ["b"]), r"input x: expected text of shape \(2,\), got \(2, 1\)"),
+    (words("a", "b", "c"), r"input x: expected text of shape \(2,\), got \(3,\)"),
+    ([["a"], ["b", "c"]], "input x: expected an array of text: .*inhomogeneous"),
+    ({"x": 1}, r"input x: expected text of shape \(2,\), got \(\)"),
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), WRONG, ids=["none", "numbers", "rank", "extent"])
+@pytest.mark.parametrize(("given", "message"), WRONG)
 def test_wrong_inputs(given, message):
     net = compiled([node("Identity", "x", "y")], [text("x", [2])], ["y"])
     with pytest.raises(weft.TVMError, match=message):
         net(given)
+
+
+def test_extents_of_text_that_differ_name_the_input():
+    net = compiled([node("StringConcat", "x y", "z")], [text("x", ["n"]), text("y", ["n"])], ["z"])
+    with pytest.raises(weft.TVMError, match=r"texts_of_y: expected shape \(n,\), n=1, got \(2,\)"):
+        net(words("a"), words("b", "c"))
 
 
 def test_numbers_where_text_is_needed():

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, PrimValue, StringImm, Tuple, Var
+from weft.relax.expr import Expr, StringImm, Tuple, Var
 from weft.relax.frontend.onnx import operators
 from weft.relax.frontend.onnx.checks import (
     check_fallback,
@@ -229,10 +229,12 @@ class _Import:
         self.translator.text_table = table
         for name, (var, dims) in self.texts.items():
             kind = TensorStructInfo(None, "int64", ndim=len(dims))
-            given = [StringImm(name), PrimValue(len(dims)), var]
+            shape = json.dumps([dim if isinstance(dim, int) else str(dim) for dim in dims])
+            given = [StringImm(name), StringImm(shape), var]
             call = call_pure_packed(texts.PLACES, table.expr, *given, sinfo_args=kind)
             info = TensorStructInfo(dims, "int64")
-            places = self.builder.match_cast(self.builder.emit(call), info)
+            name_hint = f"texts_of_{var.name_hint}"
+            places = self.builder.match_cast(self.builder.emit(call), info, name_hint)
             index = Value(self.builder, places, None, None, frozenset([name]))
             self.scope.set(name, TextValue(index, table))
 

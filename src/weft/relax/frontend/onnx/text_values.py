@@ -155,7 +155,7 @@ def call_library(
         name, table_of(context).expr, *places, *given,
         sinfo_args=TensorStructInfo(None, dtype, ndim=len(dims)),
     )  # fmt: skip
-    return context.value(context.matched(context.emit(call), dims))
+    return context.value(context.matched(context.builder.emit(call), dims))
 
 
 def as_object(function: str, value: TextValue, table: TextTable) -> Expr:
