@@ -162,9 +162,9 @@ def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
     where = "" if stop is None else f"at {stop.place}: {stop.line}\n"
     head = f"torch.export cannot capture {name} ({kind}):\n{shown}\n{where}"
     on_data = "DataDependent" in kind or any(word in str(error) for word in _ON_DATA)
-    has_choice = any(hasattr(part, "set_experts_implementation") for part in model.modules())
-    if on_data and has_choice and stop is not None and "expert" in stop.owner.lower():
-        return head + _EXPERTS
+    if on_data and stop is not None and "expert" in stop.owner.lower():
+        if any(hasattr(part, "set_experts_implementation") for part in model.modules()):
+            return head + _EXPERTS
     return head + (_REWRITE if on_data else _advice(kind, str(error), dynamic))
 
 
