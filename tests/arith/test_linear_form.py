@@ -54,9 +54,11 @@ def test_how_a_split_reads(split, text):
     assert str(split.build()) == text
 
 
-def test_a_scale_beyond_the_type_wraps_as_its_products_do():
-    assert Split(X, scale=(1 << 32) + 3).build().b.value == 3
-    assert Split(X, scale=1 << 31).build().b.value == -(1 << 31)
+def test_a_scale_beyond_the_type_becomes_several_products():
+    """Only x = 0 does not overflow then, but for the scale 2**31 also x = -1."""
+    assert str(Split(X, scale=1 << 31).build()) == "x * 2147483647 + x"
+    long = Split(X, scale=(1 << 32) + 3).build()
+    assert str(long) == "x * 2147483647 + x * 2147483647 + x * 5"
 
 
 def test_plain_splits_round_in_no_way():

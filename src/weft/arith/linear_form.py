@@ -7,15 +7,19 @@ positive terms first, then the constant, then what is subtracted.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from weft.arith import fold
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.support.dtype import DataType
 from weft.tir.expr import Add, FloorDiv, FloorMod, Mul, Sub
+
+_PARTS: Final = 8
+"""So many constants of full size may stand in a sum; more can belong to no index."""
 
 
 @final
@@ -59,7 +63,8 @@ class Split:
         if self.lower != 1:
             divide = fold.floordiv if self.floor else fold.truncdiv
             result = divide(result, fold.const(dtype, self.lower))
-        return fold.mul(result, fold.wrapped(dtype, self.scale * sign))
+        terms = [fold.mul(result, factor) for factor in _in_range(dtype, self.scale * sign)]
+        return functools.reduce(fold.add, terms)
 
     def unit(self) -> PrimExpr:
         """The expression without its scale."""
@@ -126,16 +131,44 @@ class Sum:
             if split.scale > 0:
                 term = split.build()
                 result = term if result is None else fold.add(result, term)
-        rest = fold.wrapped(self.dtype, base)
-        constant = rest.value if type(rest) is IntImm else 0
+        if not splits:
+            return fold.wrapped(self.dtype, base)
+        first, *rest = _in_range(self.dtype, base)
         if result is None:
-            result, constant = rest, 0
-        if constant > 0:
-            result = fold.add(result, rest)
+            result = first
+        elif getattr(first, "value", 0) > 0:
+            result = fold.add(result, first)
+        else:
+            rest = [first, *rest]
         for split in splits:
             if split.scale < 0:
-                result = fold.sub(result, split.build(-1))
-        return fold.add(result, rest) if constant < 0 else result
+                result = _less(result, split)
+        return functools.reduce(fold.add, rest, result)
+
+
+def _less(result: PrimExpr, split: Split) -> PrimExpr:
+    """``result`` plus a term whose scale is negative."""
+    dtype = split.index.dtype
+    if dtype.is_int and -split.scale > integer_range(dtype)[1]:
+        return fold.add(result, split.build())
+    return fold.sub(result, split.build(-1))
+
+
+def _in_range(dtype: DataType, value: int) -> list[PrimExpr]:
+    """The constant, or several whose sum it is where it does not fit a signed type.
+
+    ``n - 2147483646 - 7`` does not overflow an int32 where n is 6. With one constant, which would
+    be ``n + 2147483643``, it would, and bounds assume that indices do not.
+    """
+    if not dtype.is_int or dtype.is_bool:
+        return [fold.wrapped(dtype, value)]
+    low, high = integer_range(dtype)
+    parts: list[PrimExpr] = []
+    while not low <= value <= high and len(parts) < _PARTS:
+        end = low if value < low else high
+        parts.append(fold.const(dtype, end))
+        value -= end
+    return [*parts, fold.wrapped(dtype, value)]
 
 
 Form = PrimExpr | Split | Sum
