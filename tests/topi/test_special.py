@@ -92,6 +92,14 @@ def test_erfinv_undoes_erf():
     np.testing.assert_allclose(found, points, rtol=1e-7, atol=1e-15)
 
 
+def test_erfinv_is_exact_for_small_numbers():
+    points = np.array([1e-300, 3e-30, -1e-17, 1e-9, 0.49, 0.51])
+    roots = points * math.sqrt(math.pi) / 2  # the first term of its series
+    np.testing.assert_allclose(of(special.erfinv, points)[:4], roots[:4], rtol=4e-16)
+    near = of(lambda x: tir.erf(special.erfinv(x)), points)
+    np.testing.assert_allclose(near, points, rtol=1e-15)
+
+
 @pytest.mark.parametrize(("function", "point", "expected"), [
     (special.erfinv, 1, math.inf), (special.erfinv, -1, -math.inf), (special.erfinv, 2, math.nan),
     (special.digamma, 0.0, -math.inf), (special.digamma, -2, math.nan),

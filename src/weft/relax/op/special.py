@@ -86,7 +86,7 @@ log10 = _unary("log10", in_wide_float(tir_op.log10), np.log10, "The logarithm to
 log1p = _unary("log1p", in_wide_float(tir_op.log1p), np.log1p, "log(1 + x) without loss of digits.")
 erfc = _unary("erfc", in_double(special.erfc), reference.erfc, "1 - erf(x).")
 erfcx = _unary("erfcx", in_double(special.erfcx), reference.erfcx, "exp(x**2) * erfc(x).")
-erfinv = _unary("erfinv", in_double(special.erfinv), reference.erfinv, "The inverse of erf.")
+erfinv = _unary("erfinv", in_wide_float(special.erfinv), reference.erfinv, "The inverse of erf.")
 lgamma = _unary("lgamma", in_double(special.lgamma), reference.lgamma, "log of abs(gamma(x)).")
 trigamma = _unary(
     "trigamma", in_double(special.trigamma), reference.trigamma, "The slope of digamma."

@@ -198,6 +198,42 @@ def test_a_gather_is_not_fused_into_the_index_of_another():
     assert len(takes) == 2, "two kernels serve three gathers, the last with its negation"
 
 
+def broadcast_kernels(rows, body):
+    """The kernels of ``x + body(v)`` with x[rows, 512] and v[512]; its values are compared."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((rows, 512), "float32"))
+    v = relax.Var("v", relax.TensorStructInfo((512,), "float32"))
+    with bb.function("main", [x, v]):
+        with bb.dataflow():
+            gv = bb.emit_output(add(x, body(bb, v)))
+        bb.emit_func_output(gv)
+    before = kernels(bb.get())
+    after = FuseTIR()(FuseOps()(before))
+    count = rows if isinstance(rows, int) else 3
+    arrays = [RNG.uniform(0.5, 1.5, shape).astype("float32") for shape in ((count, 512), (512,))]
+    np.testing.assert_allclose(run(after, *arrays)[0], run(before, *arrays)[0], rtol=1e-6)
+    return sorted(gvar.name_hint for gvar in after.functions if gvar.name_hint != "main")
+
+
+@pytest.mark.parametrize("rows", [512, weft.tir.Var("n", "int64")], ids=str)
+def test_an_expensive_function_is_not_computed_again_for_each_row(rows):
+    assert broadcast_kernels(rows, lambda _, v: relax.op.nn.gelu(v)) == ["add", "gelu"]
+    doubled = broadcast_kernels(
+        rows, lambda bb, v: negative(bb.emit(relax.op.erfinv(bb.emit(relax.op.sin(v)))))
+    )
+    assert doubled == ["add", "fused_tir_sin_erfinv_tir_negative"]
+
+
+def test_what_is_cheap_or_small_is_fused_where_it_is_broadcast():
+    assert broadcast_kernels(512, lambda _, v: relax.op.sqrt(v)) == ["fused_tir_sqrt_add"]
+    assert broadcast_kernels(2, lambda _, v: relax.op.nn.gelu(v)) == ["fused_gelu_add"]
+
+
+def test_a_function_of_what_was_broadcast_is_fused():
+    names = fused(graph(lambda bb, x: exp(bb.emit(add(x, relax.const(1.0, "float32"))))))
+    assert names == ["fused_add_tir_exp"]
+
+
 def test_outputs_are_not_in_between():
     bb = relax.BlockBuilder()
     x = relax.Var("x", INFO)

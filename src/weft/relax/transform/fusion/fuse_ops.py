@@ -22,7 +22,8 @@ After (FuseTIR then makes a PrimFunc of the new function)::
         R.output(gv)
 
 Only bindings of dataflow blocks are fused (ConvertToDataflow creates such blocks). A gather is not
-fused into the index of another one (``index_parameters``). Constants become parameters.
+fused into the index of another one (``index_parameters``), and expensive functions of a small
+tensor are not fused where that is broadcast (``element_cost``). Constants become parameters.
 ``fusion_partition`` decides which bindings are fused. The option ``relax.FuseOps.max_depth`` is the
 largest number of bindings in one function.
 """
@@ -38,6 +39,7 @@ from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.dependencies import binding_dependencies, operands
+from weft.relax.analysis.element_cost import element_cost, element_count
 from weft.relax.analysis.index_parameters import index_parameters
 from weft.relax.analysis.op_pattern import OpPatternKind, known_pattern
 from weft.relax.expr import (
@@ -57,6 +59,8 @@ from weft.support.errors import PassError
 from weft.tir.function import PrimFunc
 
 MAX_DEPTH: Final = 256
+LAUNCH: Final = 2000.0
+"""Nanoseconds that a kernel of its own may cost: its call, and a small tensor in the cache."""
 _KERNEL_CALLS = (Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace"))
 
 PassContext.register_option(
@@ -110,6 +114,7 @@ def _nodes(mod: IRModule, block: DataflowBlock, weights: set[Var]) -> Sequence[F
         for other in needed:
             nodes[other].users.append((index, nodes[index].pattern))
     _keep_gathered_indices(mod, block.bindings, nodes)
+    _keep_costly_broadcasts(mod, block.bindings, nodes)
     return nodes
 
 
@@ -130,6 +135,35 @@ def _keep_gathered_indices(
         )
         if choosers[index] and becomes_index[index]:
             nodes[index].is_output = True
+
+
+def _keep_costly_broadcasts(
+    mod: IRModule, bindings: Sequence[Binding], nodes: Sequence[FusionNode]
+) -> None:
+    """Say of what is broadcast that it is not fused away if computing it again would cost much.
+
+    That is the last value before the broadcast: what it is computed of may be fused with it.
+    """
+    costs = [_cost(mod, binding) for binding in bindings]
+    counts = [element_count(binding.var.struct_info) for binding in bindings]
+    for index, node in enumerate(nodes):
+        if node.pattern > OpPatternKind.INJECTIVE or node.is_output:
+            continue
+        for user, pattern in node.users:
+            count, larger = counts[index], counts[user]
+            if count is None or larger is None or pattern > OpPatternKind.INJECTIVE:
+                continue
+            again = costs[index] * (larger - count)
+            if pattern <= OpPatternKind.BROADCAST and again > LAUNCH:
+                node.is_output = True
+                break
+            if larger <= count:
+                costs[user] += costs[index]
+
+
+def _cost(mod: IRModule, binding: Binding) -> float:
+    func = _callee(mod, binding)
+    return 0.0 if func is None else element_cost(func)
 
 
 def _choosers(mod: IRModule, binding: Binding) -> set[RelaxExpr]:

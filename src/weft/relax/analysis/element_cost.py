@@ -1,0 +1,60 @@
+"""How expensive an element of a PrimFunc's result is, where fusion may compute it several times.
+
+``x + exp(v)`` with x[512, 512] and v[512] in one kernel computes 262,144 powers, apart 512 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect, substitute
+from weft.ir.op import Op
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import product, simplified
+from weft.relax.struct_info import StructInfo, TensorStructInfo
+from weft.support.recursion import deep_recursion
+from weft.tir.expr import BinaryExpr, Call, Var
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT
+from weft.tir.lowering.decompose_math import FLOAT32
+
+SYMBOL: Final = 64
+"""What a symbolic extent counts as."""
+VECTOR, CALLED, ARITHMETIC = 1.0, 12.0, 0.1
+"""Nanoseconds of a function of float32 that is computed in vectors, of one that the C library
+computes number by number, and of an arithmetic operation: orders of magnitude."""
+_INSTRUCTIONS: Final = frozenset(
+    "sqrt rsqrt floor ceil trunc round nearbyint copysign fabs".split()
+)
+_FUNCTIONS: Final = frozenset([*UNARY_FLOAT, *BINARY_FLOAT, "pow"]) - _INSTRUCTIONS
+
+
+@deep_recursion
+def element_cost(func: PrimFunc) -> float:
+    """Nanoseconds for an element: of mathematical functions, and of long formulas."""
+    called = [_cost_of(call) for call in collect(func.body, Call)]
+    arithmetic = [node for node in collect(func.body, BinaryExpr) if node.dtype.is_float]
+    return sum(called) + ARITHMETIC * len(arithmetic)
+
+
+def _cost_of(call: Call) -> float:
+    name = call.op.name.removeprefix("tir.") if isinstance(call.op, Op) else ""
+    if name not in _FUNCTIONS or not call.dtype.is_float:
+        return 0.0
+    return VECTOR if name in FLOAT32 and call.dtype.bits <= 32 else CALLED
+
+
+def element_count(info: StructInfo | None) -> int | None:
+    """The number of elements of a tensor, about; None for what is none, or has no known extents."""
+    dims = tensor_dims(info) if isinstance(info, TensorStructInfo) else None
+    if dims is None:
+        return None
+    total: PrimExpr = product(dims)
+    sizes: Mapping[Var, PrimExpr] = {var: IntImm(var.dtype, SYMBOL) for var in collect(total, Var)}
+    count = simplified(substitute(total, sizes))
+    return int(count.value) if isinstance(count, IntImm) else None
+
+
+__all__ = ["element_cost", "element_count"]
