@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -267,11 +266,9 @@ def test_control_c_leaves_a_loop(mode):
     handler = signal.getsignal(signal.SIGINT)
     for _ in range(3):
         timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
-        start = time.monotonic()
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             machine["main"](number(-1, "int64"))
-        assert time.monotonic() - start < 20
         assert signal.getsignal(signal.SIGINT) is handler
     assert machine["main"](number(3, "int64")).item() == 0
 
