@@ -110,7 +110,7 @@ def places_in(context: Context, value: GraphValue | None, texts: Texts) -> Expr:
         return value.index.expr
     known = texts.texts if isinstance(texts, TextTable) else texts
     if isinstance(value, TextValue) and not isinstance(value.texts, TextTable):
-        table = np.array([known.index(text) for text in value.texts], "int64")
+        table = places_of(np.array(value.texts, object), known)
         return context.emit(op.take(context.constant(table).expr, value.index.expr, 0))
     array = value.constant if isinstance(value, Value) and value.elem == STRING else None
     if array is None:
