@@ -138,8 +138,6 @@ def test_names_of_2025_and_2026():
 
 
 NEAREST = [
-    (lambda: variable().shpe_, "'Var' object has no attribute 'shpe_'; did you mean shape_"),
-    (lambda: variable().struct_inf, "did you mean struct_info"),
     (lambda: relax.DynTensorTyp, "did you mean DynTensorType"),
     (lambda: weft.regster_func, "did you mean register_func"),
     (lambda: relax.vm.buid, "did you mean build"),

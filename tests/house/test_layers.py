@@ -77,6 +77,7 @@ SLOTS = {
     "relax_build": "weft.driver.build",
     "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
+    "old_attributes": "weft.compat.spellings",
     "module_json": "weft.tir.array_json",
     "pass_names": "weft.driver.pass_names",
     "torch_fallback": "weft.relax.frontend.torch.fallback",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
 from weft import ir, te, tir
 from weft.ir.expr import PrimExpr
-from weft.ir.node import NODE_TYPES, Array, Map, Node, derived, field, freeze, node
+from weft.ir.node import NODE_CLASSES, NODE_TYPES, Array, Map, Node, derived, field, freeze, node
 from weft.relax.expr import DataflowVar
 from weft.support.errors import IRAttributeError, IRTypeError, IRValueError
-from weft.tir.stmt import For, ForKind
+from weft.tir.stmt import For
 
 
 @node
@@ -109,9 +111,20 @@ def test_field_tables_follow_the_flags():
     assert set(For.CHILDREN) >= {"loop_var", "min", "extent", "body"}
 
 
-def test_an_unknown_attribute_names_the_nearest():
-    with pytest.raises(AttributeError, match="did you mean extent"):
-        For(tir.Var("i", "int32"), 0, 4, ForKind.SERIAL, tir.Evaluate(0)).extend
+def test_python_suggests_the_nearest_attribute():
+    program = "from weft import tir\ntir.Var('x', 'int32').dtyp"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "'Var' object has no attribute 'dtyp'. Did you mean: 'dtype'?" in ended.stderr
+
+
+def test_attributes_of_nodes_are_looked_up_at_full_speed():
+    """Python 3.11 specialises neither ``isinstance`` nor attributes otherwise (weft.ir.node)."""
+    for kind in NODE_CLASSES:
+        assert type(kind) is type
+        assert not hasattr(kind, "__getattr__")
+        assert "__dict__" not in dir(kind)
 
 
 def test_nodes_are_compared_and_hashed_by_identity():

@@ -18,7 +18,7 @@ from weft.arith.facts import Facts, is_index
 from weft.arith.fold import quotient
 from weft.arith.modular_set import ModularSetAnalyzer
 from weft.ir.expr import IntImm, PrimExpr, integer_range
-from weft.ir.node import Node
+from weft.ir.node import NODE_TYPES, Node
 from weft.support.dtype import DataType
 from weft.tir.expr import (
     Add,
@@ -312,6 +312,7 @@ _HANDLERS: Final[dict[type[Node], Callable[[BoundAnalyzer, Any], Bound]]] = {
     Call: BoundAnalyzer.visit_call,
     Not: BoundAnalyzer.visit_truth,
     **dict.fromkeys(
-        (*CompareExpr.__subclasses__(), *LogicalExpr.__subclasses__()), BoundAnalyzer.visit_truth
+        [kind for kind in NODE_TYPES.values() if issubclass(kind, CompareExpr | LogicalExpr)],
+        BoundAnalyzer.visit_truth,
     ),
 }

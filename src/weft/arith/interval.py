@@ -14,7 +14,7 @@ from weft.arith.const_int_bound import ConstIntBound
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
-from weft.ir.node import Node, node
+from weft.ir.node import Node, node, with_slots
 from weft.support.errors import IRTypeError
 from weft.tir.expr import (
     Broadcast,
@@ -56,6 +56,7 @@ class Prover(Protocol):
         """Whether expr >= lower_bound always holds."""
 
 
+@with_slots
 class IntSet(Node):
     """The base of integer sets; every set is an interval."""
 

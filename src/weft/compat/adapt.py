@@ -10,7 +10,7 @@ import importlib
 import sys
 from typing import Any, Final
 
-from weft.compat.spellings import CALLS, KEYWORDS, MEMBERS, NAMES, PARTS, REMOVED, Removed, Spelling
+from weft.compat.spellings import CALLS, KEYWORDS, NAMES, PARTS, REMOVED, Removed
 from weft.ir.node import Node
 from weft.support import slots
 from weft.support.errors import IRAttributeError
@@ -25,9 +25,6 @@ class Legacy:
     def __init__(self) -> None:
         self._names: Final = {(row.owner, row.old): row for row in NAMES}
         self._removed: Final = {(row.owner, row.old): row for row in REMOVED}
-        self._members: Final[dict[str, dict[str, Spelling]]] = {}
-        for row in MEMBERS:
-            self._members.setdefault(row.old, {})[row.owner] = row
 
     def attribute(self, package: str, name: str) -> tuple[bool, object]:
         """``(True, value)`` if the module had that name in another release.
@@ -46,27 +43,9 @@ class Legacy:
             return value is not None, value
         return False, None
 
-    def member(self, owner: object, name: str) -> tuple[bool, object]:
-        """``(True, value)`` if objects of that class had that attribute in another release."""
-        rows = self._members.get(name)
-        if rows is not None:
-            for cls in type(owner).__mro__:
-                row = rows.get(f"{cls.__module__}.{cls.__qualname__}")
-                if row is not None:
-                    return True, load(row.new)(owner)
-        renamed = today(name)
-        if renamed is not None and hasattr(type(owner), renamed):
-            return True, getattr(owner, renamed)
-        return False, None
-
     def old_names(self, package: str) -> set[str]:
         """The names a module had in other releases, for errors that suggest the nearest one."""
         return {old for owner, old in self._names if owner == package}
-
-    def old_members(self, owner: type) -> set[str]:
-        """The attributes that a class had in other releases."""
-        classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in owner.__mro__}
-        return {old for old, rows in self._members.items() if not classes.isdisjoint(rows)}
 
     def adapt(
         self, what: str, args: tuple[object, ...], kwargs: dict[str, object]

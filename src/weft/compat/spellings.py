@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from weft.support import slots
+
 
 class Spelling(NamedTuple):
     """One old name. ``new`` is ``module``, ``module:name``, or an adapter in this package."""
@@ -132,3 +134,15 @@ REMOVED: Final = (
     Removed("weft.relax", "parser", "2023-01", "weft.script.relax"),
     Removed("weft.runtime", "vm", "v0.19", "weft.relax.VirtualMachine"),
 )
+
+
+def old_attributes(owner: str) -> dict[str, str]:
+    """Attribute -> adapter, of the class of that name.
+
+    >>> old_attributes("weft.relax.expr.Function")
+    {'ret_ty': 'weft.compat.calls:ret_info_of'}
+    """
+    return {row.old: row.new for row in MEMBERS if row.owner == owner}
+
+
+slots.old_attributes.fill(old_attributes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
-from weft.ir.node import Node, derived, field, node, register_conversion
+from weft.ir.node import Node, derived, field, node, register_conversion, with_slots
 from weft.ir.type import Type
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -21,10 +21,12 @@ from weft.support.operator_methods import operator, operators
 from weft.support.span import Span
 
 
+@with_slots
 class BaseExpr(Node):
     """The base of scalar and graph expressions."""
 
 
+@with_slots
 class RelaxExpr(BaseExpr):
     """The base of graph expressions: each has struct info once it is known."""
 
@@ -97,6 +99,7 @@ class ExprOp:
 _OPERANDS: Final = (ExprOp, int, float, np.generic)  # isinstance is faster than with a union
 
 
+@with_slots
 class PrimExpr(ExprOp, BaseExpr):
     """The base of scalar expressions; ``dtype`` is the type of the value."""
 

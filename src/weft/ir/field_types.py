@@ -9,7 +9,6 @@ import those of a higher one.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -17,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from weft.ir.attrs import Attrs
-from weft.ir.node import CONVERSIONS, Array, Map, Node
+from weft.ir.node import CONVERSIONS, NODE_CLASSES, Array, Map, Node, cached_by_class
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, IRTypeError
 
@@ -54,7 +53,7 @@ def check_fields(node: Node, given: Mapping[str, object]) -> None:
             )
 
 
-@functools.cache
+@cached_by_class
 def checks_of(kind: type[Node]) -> Mapping[str, tuple[str, Check]]:
     """For a node class: slot -> its annotation, and the check of a value."""
     checks: dict[str, tuple[str, Check]] = {}
@@ -133,14 +132,7 @@ def classes_named(name: str, module: str) -> tuple[type, ...]:
         return (accepted if issubclass(named, accepted) else named,)
     if name in VALUES:
         return (VALUES[name],)
-    return tuple([kind for kind in subclasses(Node) if kind.__name__ == name])
-
-
-def subclasses(kind: type[Node]) -> Iterator[type[Node]]:
-    """All subclasses of a node class in the modules that are imported."""
-    for below in kind.__subclasses__():
-        yield below
-        yield from subclasses(below)
+    return tuple([kind for kind in NODE_CLASSES if kind.__name__ == name])
 
 
 def _shown(value: object) -> str:

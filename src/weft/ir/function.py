@@ -7,10 +7,11 @@ from typing import ClassVar, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import RelaxExpr
-from weft.ir.node import derived, freeze
+from weft.ir.node import derived, freeze, with_slots
 from weft.support.errors import IRTypeError
 
 
+@with_slots
 class BaseFunc(RelaxExpr):
     """A function of an IRModule. ``attrs`` is an immutable map, never None.
 

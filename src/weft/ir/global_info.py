@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.node import Node, field, node
+from weft.ir.node import Node, field, node, with_slots
 
 
+@with_slots
 class GlobalInfo(Node):
     """The base of global infos (``IRModule.global_infos``: a list of them by name)."""
 

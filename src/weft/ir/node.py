@@ -1,8 +1,8 @@
 """``@node``: the one way to declare an IR node (design.md 3.1).
 
-A node class lists its fields as annotations. From them the metaclass lays out ``__slots__`` and
-the decorator generates a plain ``__init__`` (fields in order, ``span`` last), ``with_``, and the
-tables that visitors, mutators, structural equality and printing read::
+A node class lists its fields as annotations. From them the decorator lays out ``__slots__`` and
+generates a plain ``__init__`` (fields in order, ``span`` last), ``with_``, and the tables that
+visitors, mutators, structural equality and printing read::
 
     @node
     class Add(PrimExpr):
@@ -26,19 +26,26 @@ numbers too. Nodes are immutable by convention (the type checker enforces it, th
 facts derived later are cached in ``_cache``, and a summary of what is below in ``_summary``
 (``weft.ir.summary``). Equality and hash are identity unless a class says otherwise. A copy of a
 node is the node itself; a pickled node is the JSON of ``weft.ir.json_text``.
+
+Node classes are made twice, as those of ``dataclass(slots=True)`` are, and have no metaclass:
+``isinstance`` with a class of another metaclass than ``type`` takes five times as long, and a
+compilation asks it ten million times. Nor have they ``__getattr__``, with which Python 3.11 looks
+up every attribute in three times the time: attributes of other releases are descriptors.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, overload
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, cast, overload
 
 from weft.support import slots
 from weft.support.errors import IRTypeError
-from weft.support.missing import missing_attribute
 from weft.support.span import Span
 
 MISSING: Final = object()
@@ -156,24 +163,54 @@ def derived(*, stored: str = "") -> Any:
     return FieldSpec("", "", derived=True, compare=False, visit=False, stored=stored)
 
 
-class NodeMeta(type):
-    """Lays out ``__slots__`` from the annotations before the class exists (no second class)."""
+def cached_by_class(function: Callable[[type], V]) -> Callable[[type], V]:
+    """``functools.cache`` for a function of a class (which mypy takes for not hashable there)."""
+    return functools.cache(function)
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> NodeMeta:
-        """Create the class; annotated names become slots, their defaults move to ``_own_``."""
-        inherited = {slot for base in bases for slot in getattr(base, "_all_slots_", ())}
-        own: list[FieldSpec] = []
-        for key, annotation in namespace.get("__annotations__", {}).items():
-            text = annotation if isinstance(annotation, str) else str(annotation)
-            if text.startswith("ClassVar"):
-                continue
+
+class OldAttribute:
+    """An attribute of another release: a function of the node, which is imported when asked for."""
+
+    __slots__ = ("adapter",)
+
+    def __init__(self, adapter: str) -> None:
+        self.adapter = adapter
+
+    def __get__(self, node: object, _kind: type) -> object:
+        if node is None:
+            return self
+        module, _, function = self.adapter.partition(":")
+        return getattr(importlib.import_module(module), function)(node)
+
+
+NODE_CLASSES: Final[list[type]] = []
+"""Every class of nodes, those too that are only bases, in the order of their declaration."""
+
+
+def with_slots(cls: T) -> T:
+    """The class again with ``__slots__``, for the base of node classes that is no node itself.
+
+    Annotated names become slots, their defaults move to ``_own_``.
+    """
+    assert isinstance(cls, type)
+    namespace = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
+    inherited = {slot for base in cls.__bases__ for slot in getattr(base, "_all_slots_", ())}
+    own: list[FieldSpec] = []
+    for key, annotation in namespace.get("__annotations__", {}).items():
+        text = annotation if isinstance(annotation, str) else str(annotation)
+        if not text.startswith("ClassVar"):
             own.append(_spec(key, text, namespace.pop(key, MISSING)))
-        extra = namespace.pop("_extra_slots_", ())
-        fresh = [spec.name for spec in own if spec.name not in inherited | set(extra)]
-        namespace["__slots__"] = (*fresh, *extra)
-        namespace["_all_slots_"] = inherited | set(fresh) | set(extra)
-        namespace["_own_"] = tuple(own)
-        return super().__new__(mcs, name, bases, namespace)
+    extra = namespace.pop("_extra_slots_", ())
+    fresh = [spec.name for spec in own if spec.name not in inherited | set(extra)]
+    namespace["__slots__"] = (*fresh, *extra)
+    namespace["_all_slots_"] = inherited | set(fresh) | set(extra)
+    namespace["_own_"] = tuple(own)
+    for old, adapter in slots.old_attributes.get()(f"{cls.__module__}.{cls.__qualname__}").items():
+        namespace[old] = OldAttribute(adapter)
+    slotted = type(cls)(cls.__name__, cls.__bases__, namespace)
+    NODE_CLASSES.append(slotted)
+    _let_super_mean(slotted)
+    return cast(T, slotted)
 
 
 def _spec(name: str, annotation: str, given: object) -> FieldSpec:
@@ -182,12 +219,23 @@ def _spec(name: str, annotation: str, given: object) -> FieldSpec:
     return FieldSpec(name, annotation, given)
 
 
-class Node(metaclass=NodeMeta):
+def _let_super_mean(cls: type) -> None:
+    """Let ``super()`` in methods of a class that was made again mean the new class."""
+    for value in vars(cls).values():
+        function = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "__func__", value))
+        if isinstance(function, FunctionType):
+            names = function.__code__.co_freevars
+            if "__class__" in names and function.__closure__ is not None:
+                function.__closure__[names.index("__class__")].cell_contents = cls
+
+
+@with_slots
+class Node:
     """The base of everything in both IRs."""
 
     _extra_slots_: ClassVar[tuple[str, ...]] = ("_cache", "_summary", "span", "__weakref__")
     _all_slots_: ClassVar[set[str]]
-    """Names of all slots, inherited ones too; set by the metaclass."""
+    """Names of all slots, inherited ones too; set by ``with_slots``."""
     KIND: ClassVar[str] = "Node"
     """The name that visitors dispatch on: the class name, unless both IRs have that name."""
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = ()
@@ -217,12 +265,6 @@ class Node(metaclass=NodeMeta):
     def _check_(self) -> None:
         """Validate the fields and fill the derived ones; called at the end of ``__init__``."""
 
-    if not TYPE_CHECKING:  # so that the type checker still refuses unknown attributes
-
-        def __getattr__(self, name: str) -> object:
-            """An attribute of another release; called only if the normal lookup has failed."""
-            return missing_attribute(self, name)
-
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
         return self is other
@@ -240,17 +282,16 @@ class Node(metaclass=NodeMeta):
     def with_(self, **changes: object) -> Self:
         """A copy with some fields changed; ``self`` if every new value is the old object."""
         for name, value in changes.items():
-            if getattr(self, name) is not value:
+            if getattr(self, name, MISSING) is not value:
                 break
         else:
             return self
-        values = [changes.pop(name, MISSING) for name in self.INIT_FIELDS]
+        args = [
+            changes.pop(name) if name in changes else getattr(self, name)
+            for name in self.INIT_FIELDS
+        ]
         if changes:
             raise IRTypeError(f"{type(self).__name__} has no field {', '.join(sorted(changes))}")
-        args = [
-            getattr(self, name) if value is MISSING else value
-            for name, value in zip(self.INIT_FIELDS, values, strict=True)
-        ]
         copy = type(self)(*args, span=self.span)
         self._carry_(copy)
         return copy
@@ -288,6 +329,7 @@ C = TypeVar("C", bound=type[Node])
 
 def node(cls: C) -> C:
     """Generate the constructor and the field tables of a node class (module docstring)."""
+    cls = with_slots(cls)
     by_name: dict[str, FieldSpec] = {}
     for base in reversed(cls.__mro__):
         for spec in base.__dict__.get("_own_", ()):

@@ -13,12 +13,11 @@ changes what the object means. Two things inside an expression can change it:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.node import Node
+from weft.ir.node import Node, cached_by_class
 
 Known = dict[int, tuple[Node, object]]
 """Objects by ``id``, each with its result; the object is kept so that no other gets its id."""
@@ -32,7 +31,7 @@ _COMPARED: Final = frozenset({"Tuple", "TupleStructInfo", "FuncStructInfo"})
 """Classes whose objects are made of objects of the same class."""
 
 
-@functools.cache
+@cached_by_class
 def is_shared(kind: type) -> bool:
     """Whether objects of a class are visited once: expressions that hold others."""
     if issubclass(kind, PrimExpr):
@@ -62,7 +61,7 @@ def is_sequence(kind: type) -> bool:
     return getattr(kind, "KIND", "") == "SeqExpr"
 
 
-@functools.cache
+@cached_by_class
 def is_compared_once(kind: type) -> bool:
     """Whether objects of a class are compared and hashed once."""
     return is_shared(kind) or (issubclass(kind, Node) and kind.KIND in _COMPARED)

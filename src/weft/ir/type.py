@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from weft.ir.node import Array, Node, node
+from weft.ir.node import Array, Node, node, with_slots
 from weft.support.dtype import DataType
 
 
+@with_slots
 class Type(Node):
     """The base of types. They compare by structure with ``structural_equal``."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr, as_prim_expr
 from weft.ir.function import BaseFunc
-from weft.ir.node import Array, Node, field, node, register_conversion
+from weft.ir.node import Array, Node, field, node, register_conversion, with_slots
 from weft.ir.op import Op
 from weft.relax.struct_info import (
     FuncStructInfo,
@@ -47,6 +47,7 @@ def _operator(name: str, *args: RelaxLike) -> Expr:
     return result
 
 
+@with_slots
 class Expr(RelaxExpr):
     """The base of graph expressions; Python's operators build operator calls."""
 
@@ -335,6 +336,7 @@ class ExternFunc(BaseFunc, Expr):
         self.span, self._cache, self._summary = span, None, 0
 
 
+@with_slots
 class Binding(Node):
     """The base of bindings: ``var`` gets a value."""
 

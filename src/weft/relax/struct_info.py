@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, RelaxExpr, as_prim_expr
-from weft.ir.node import Array, Node, field, node
+from weft.ir.node import Array, Node, field, node, with_slots
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -21,6 +21,7 @@ LARGEST_RANK = 1024
 """The most dimensions of a tensor of unknown shape."""
 
 
+@with_slots
 class StructInfo(Node):
     """The base of struct infos. ``==`` is structural equality, as in TVM."""
 

@@ -1,15 +1,10 @@
-"""Names that are missing: names of other releases, else an error that suggests the nearest.
-
-A class whose objects users have defines ``__getattr__`` by one call of ``missing_attribute``;
-Python calls it only after the normal lookup has failed, so other names cost nothing.
-"""
+"""Names that are missing: an error that suggests the nearest."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
 
-from weft.support import slots
 from weft.support.errors import IRAttributeError
 
 
@@ -35,19 +30,3 @@ class MissingNameError(IRAttributeError):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled, the error holds its message alone."""
         return IRAttributeError, (str(self),)
-
-
-def missing_attribute(owner: object, name: str) -> object:
-    """The value that an old name stands for; MissingNameError if it is no old name."""
-    if not name.startswith("__"):
-        is_old, value = slots.legacy.get().member(owner, name)
-        if is_old:
-            return value
-    kind = type(owner)
-
-    def known() -> set[str]:
-        public = {key for key in dir(kind) if not key.startswith("_")}
-        old: set[str] = slots.legacy.get().old_members(kind)
-        return public | old
-
-    raise MissingNameError(f"{kind.__name__!r} object has no attribute {name!r}", name, known)

@@ -67,6 +67,10 @@ legacy: Final = Slot("legacy", "weft.compat.adapt")
 
 Called only after normal binding has failed, and followed by one retry."""
 
+old_attributes: Final = Slot("old_attributes", "weft.compat.spellings")
+"""``old_attributes(class) -> {name: adapter}``: what objects of a node class had in other releases,
+and ``module:function``, which computes it: owner compat, of which only the table is imported."""
+
 module_json: Final = Slot("module_json", "weft.tir.array_json")
 """``(write(module, numbers), read(text, arrays))``: an IRModule without the content of its arrays,
 as a compiled model on disk has it: owner weft.tir.

@@ -16,7 +16,7 @@ import numpy as np
 from weft.ir.attrs import as_attrs
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, as_prim_expr
 from weft.ir.functor import collect
-from weft.ir.node import Array, field, node
+from weft.ir.node import Array, field, node, with_slots
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
@@ -44,6 +44,7 @@ class PlaceholderOp(Operation):
         return self.shape, DataType(self.dtype)
 
 
+@with_slots
 class BaseComputeOp(Operation):
     """The base of operations with axes."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, Union
 
 from weft.ir.expr import ExprLike, ExprOp, PrimExpr, as_prim_expr
-from weft.ir.node import Array, Node, field, node
+from weft.ir.node import Array, Node, field, node, with_slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
 from weft.support.operator_methods import operator, operators
@@ -40,6 +40,7 @@ def _apply(name: str, *operands: object) -> Tensor:
     return function(*operands)
 
 
+@with_slots
 class Operation(Node):
     """A producer of tensors: a placeholder, a computation or an external body."""
 

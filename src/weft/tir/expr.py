@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.ir.expr import ExprOp, FloatImm, IntImm, PrimExpr, Range, as_prim_expr
-from weft.ir.node import Array, Node, derived, field, node, register_conversion
+from weft.ir.node import Array, Node, derived, field, node, register_conversion, with_slots
 from weft.ir.op import Op
 from weft.ir.type import PrimType, Type
 from weft.support.dtype import DataType
@@ -66,6 +66,7 @@ class SizeVar(Var):
     __init__ = Var.__init__
 
 
+@with_slots
 class BinaryExpr(PrimExpr):
     """An operation on two operands of the same type; the result has this type, too."""
 
@@ -125,6 +126,7 @@ class Max(BinaryExpr):
     """The larger; NaN if either is NaN."""
 
 
+@with_slots
 class CompareExpr(BinaryExpr):
     """A comparison; the result is bool with the operands' lanes."""
 
@@ -188,6 +190,7 @@ class GE(CompareExpr):
     """a >= b."""
 
 
+@with_slots
 class LogicalExpr(BinaryExpr):
     """``and`` or ``or`` of booleans; the right side is evaluated only where needed."""
 

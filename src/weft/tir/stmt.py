@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, as_prim_expr
-from weft.ir.node import Array, Node, field, node
+from weft.ir.node import Array, Node, field, node, with_slots
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -19,6 +19,7 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.op import extent_between, register_statements
 
 
+@with_slots
 class Stmt(Node):
     """The base of statements."""
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from weft.arith import fold
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import PrimExpr
-from weft.ir.node import Array, Node, field, node
+from weft.ir.node import Array, Node, field, node, with_slots
 from weft.support.errors import IRValueError
 
 
@@ -54,6 +54,7 @@ class IterMark(Node):
     __str__ = __repr__
 
 
+@with_slots
 class IterMapExpr(PrimExpr):
     """The base of expressions over marks."""
 

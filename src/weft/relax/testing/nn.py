@@ -44,6 +44,8 @@ def _unique(name: str) -> str:
 class Placeholder(Var):
     """An input of the model."""
 
+    __slots__ = ()
+
     def __init__(
         self, shape: Sequence[ExprLike], dtype: str = "float32", name: str = "data"
     ) -> None:
@@ -52,6 +54,8 @@ class Placeholder(Var):
 
 class Parameter(Var):
     """A weight of the model."""
+
+    __slots__ = ()
 
     def __init__(
         self, shape: Sequence[ExprLike], dtype: str = "float32", name: str = "param"
