@@ -13,12 +13,17 @@ from weft.support.errors import UnsupportedError
 from weft.support.recursion import deep_recursion
 
 
-@deep_recursion
 def refuse_distributed(mod: IRModule, what: str) -> None:
     """Raise UnsupportedError if a graph of the module has such tensors; ``what`` would run it."""
     for var, func in mod.functions.items():
         if isinstance(func, Function):
-            _Finder(f"{what}: {var.name_hint}").visit(func)
+            refuse_distributed_function(var.name_hint, func, what)
+
+
+@deep_recursion
+def refuse_distributed_function(name: str, func: Function, what: str) -> None:
+    """Raise UnsupportedError if a graph has such tensors; ``what`` would run it."""
+    _Finder(f"{what}: {name}").visit(func)
 
 
 class _Finder(Visitor):

@@ -20,7 +20,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.relax.distributed.execution import refuse_distributed
+from weft.relax.distributed.execution import refuse_distributed_function
 from weft.relax.expr import (
     Binding,
     Call,
@@ -83,7 +83,6 @@ def run(
     an argument or a match_cast that does not fit; VerifyError if a value contradicts struct info.
     """
     module = IRModule({name: mod}) if isinstance(mod, Function) else mod
-    refuse_distributed(module, "the interpreter")
     values = [as_value(argument) for argument in arguments]
     return Interpreter(module, observe).call_function(name, values)
 
@@ -111,6 +110,7 @@ class Interpreter:
         self.runner = runner or _interpreted
         self.observe = observe
         self.is_closed = is_closed
+        self._accepted: set[str] = set()
         self.functions: Mapping[str, BaseFunc] = {
             var.name_hint: func for var, func in mod.functions.items()
         }
@@ -121,6 +121,9 @@ class Interpreter:
         """Call a function of the module: a graph, or a PrimFunc on all its buffers."""
         func = self.functions.get(name)
         if isinstance(func, Function):
+            if name not in self._accepted:
+                refuse_distributed_function(name, func, "the interpreter")
+                self._accepted.add(name)
             return self.apply(name, func, values, None)
         if isinstance(func, PrimFunc):
             return self.call_prim_func(name, values)
