@@ -12,7 +12,7 @@ from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, mentions, substitute
 from weft.ir.op import Op
 from weft.support.lazy_property import lazy_property
 from weft.tir import op
@@ -48,20 +48,19 @@ class Access:
 
     def uses(self, axis: Var) -> bool:
         """Whether the element that is read depends on an axis."""
-        return any(axis in collect(index, Var) for index in self.indices)
+        return mentions(self.indices, axis)
 
     def walks(self, axis: Var) -> bool:
         """Whether an axis moves along the buffer: not in ``x[table[axis]]``, where it chooses."""
         tables = [load for index in self.indices for load in collect(index, BufferLoad)]
-        chosen = [axis in collect(index, Var) for table in tables for index in table.indices]
-        return self.uses(axis) and not any(chosen)
+        return self.uses(axis) and not any(mentions(table.indices, axis) for table in tables)
 
     def stride_one(self, axis: Var) -> bool:
         """Whether the next value of the axis is the next element: ``x[i, axis + k]``."""
-        if not self.indices or any(axis in collect(index, Var) for index in self.indices[:-1]):
+        if not self.indices or mentions(self.indices[:-1], axis):
             return False
         rest = Analyzer().simplify(op.subtract(self.indices[-1], axis))
-        return axis not in collect(rest, Var)
+        return not mentions(rest, axis)
 
     def step(self, axis: Var) -> int | None:
         """The distance in elements when the axis grows by one; None if that is not constant."""

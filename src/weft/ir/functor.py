@@ -344,6 +344,23 @@ def collect(root: object, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     return nodes
 
 
+@deep_recursion
+def mentions(root: object, *wanted: Node) -> bool:
+    """Whether one of some variables or buffers stands below ``root``, by identity.
+
+    Parts whose summary has none of their bits are not entered.
+
+    >>> from weft import tir
+    >>> i, j = tir.Var("i", "int32"), tir.Var("j", "int32")
+    >>> mentions([i + 1, i * 2], i), mentions(i + 1, j)
+    (True, False)
+    """
+    names = {id(node) for node in wanted}
+    seen: dict[int, Node] = {}
+    _post_order(root, Node, identities(list(wanted)), lambda _: None, seen)
+    return not names.isdisjoint(seen)
+
+
 class _Rewrite(Mutator):
     def __init__(self, function: Callable[[Node], Node | None]) -> None:
         super().__init__()

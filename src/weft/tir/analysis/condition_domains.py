@@ -16,7 +16,7 @@ from weft.arith.facts import is_index
 from weft.arith.int_set import IntervalSet, eval_set, intersect, neg_inf, pos_inf
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import collect, mentions
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, Var
 
@@ -82,14 +82,10 @@ def _limit(
         return None
     others = {other: domain for other, domain in domains.items() if other is not var}
     high = eval_set(linear[1], others, analyzer).max_value
-    if high is pos_inf() or high is neg_inf() or _mentions(high, var):
+    if high is pos_inf() or high is neg_inf() or mentions(high, var):
         return None
     factor, dtype = linear[0].value, high.dtype
     end = fold.floordiv(high, fold.const(dtype, abs(factor)))
     if factor < 0:  # var <= end
         return IntervalSet(neg_inf(), analyzer.simplify(end))
     return IntervalSet(analyzer.simplify(fold.sub(fold.const(dtype, 0), end)), pos_inf())
-
-
-def _mentions(expr: PrimExpr, var: Var) -> bool:
-    return any(inner is var for inner in collect(expr, Var))

@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Visitor, collect, substitute
+from weft.ir.functor import Visitor, mentions, substitute
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, Var
@@ -151,7 +151,7 @@ class _Accesses(Visitor):
     def size_of(self, index: PrimExpr) -> int:
         """The step of an index between iterations, if it stays below that within one; else 0."""
         here = self.loop.loop_var
-        if here not in collect(index, Var):
+        if not mentions(index, here):
             return 0
         following = substitute(index, {here: here + 1})
         step = self.analyzer.simplify(following - index)

@@ -39,21 +39,26 @@ def effects_of(func: PrimFunc) -> Effects:
     if DECLARED in func.attrs:
         return _declared(func)
     effects = Effects()
-    for store in collect(func.body, s.BufferStore):
-        effects.written.add(id(store.buffer.data))
-    for call in collect(func.body, e.Call):
-        name = call.op.name if isinstance(call.op, Op) else ""
-        effects.calls_packed = effects.calls_packed or name.endswith("packed")
-        if name == "tir.ret":
-            effects.returned = call.args[0].dtype
-        for arg in call.args:
-            if isinstance(arg, Buffer):
-                effects.unknown.add(id(arg.data))
-            elif isinstance(arg, e.Var) and arg.dtype.is_handle:
-                effects.unknown.add(id(arg))
-            elif isinstance(arg, BufferLoad) and name == "tir.address_of":
-                effects.unknown.add(id(arg.buffer.data))
+    for node in collect(func.body, (s.BufferStore, e.Call)):
+        if isinstance(node, s.BufferStore):
+            effects.written.add(id(node.buffer.data))
+        elif isinstance(node, e.Call):
+            _add_call(effects, node)
     return effects
+
+
+def _add_call(effects: Effects, call: e.Call) -> None:
+    name = call.op.name if isinstance(call.op, Op) else ""
+    effects.calls_packed = effects.calls_packed or name.endswith("packed")
+    if name == "tir.ret":
+        effects.returned = call.args[0].dtype
+    for arg in call.args:
+        if isinstance(arg, Buffer):
+            effects.unknown.add(id(arg.data))
+        elif isinstance(arg, e.Var) and arg.dtype.is_handle:
+            effects.unknown.add(id(arg))
+        elif isinstance(arg, BufferLoad) and name == "tir.address_of":
+            effects.unknown.add(id(arg.buffer.data))
 
 
 def _declared(func: PrimFunc) -> Effects:

@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
-from weft.ir.functor import collect
+from weft.ir.functor import mentions
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.transform import FunctionPass, Pass, PassContext, PassInfo
@@ -399,7 +399,7 @@ def _named(
     Without it the condition would stand at each mask, and later passes would lower it several
     times, each time for other wanted lanes.
     """
-    if any(var is name for var in collect(parts, e.Var)):
+    if mentions(parts, name):
         return e.Let(name, condition, build(name))
     return build(condition)
 

@@ -17,7 +17,7 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.interval import IntervalSet
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import mentions, substitute
 from weft.tir import op
 from weft.tir.buffer import BufferRegion
 from weft.tir.expr import Add, IterVar, Mul, Sub, Var
@@ -162,7 +162,7 @@ def _is_remade(state: SRefTree, loop: StmtSRef, data: Var, accesses: Sequence[_A
 def _adds_over(realize: BlockRealize, variable: Var) -> bool:
     """Whether an axis that accumulates runs with the variable."""
     return any(
-        axis.accumulates and any(used is variable for used in collect(value, Var))
+        axis.accumulates and mentions(value, variable)
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
     )
 

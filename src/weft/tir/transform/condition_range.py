@@ -15,7 +15,7 @@ from weft.arith.canonical_simplify import as_sum
 from weft.arith.int_set import IntervalSet, eval_set, neg_inf, pos_inf
 from weft.arith.linear_form import Sum
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import collect, mentions
 from weft.ir.op import Op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, ProducerLoad, Var
@@ -61,7 +61,7 @@ class _Solver:
         self.var, self.inner, self.analyzer = var, inner, analyzer
 
     def mentions(self, expr: PrimExpr) -> bool:
-        return any(used is self.var for used in collect(expr, Var))
+        return mentions(expr, self.var)
 
     def not_negative(self, expr: PrimExpr, depth: int = _DEPTH) -> IntervalSet | None:
         """The interval where ``expr >= 0`` for all inner values; None if it is no interval."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import mentions, substitute
 from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
-from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, DeclBuffer, SeqStmt, Stmt
@@ -77,14 +76,16 @@ class _Share(StmtMutator):
 
     def shared(self, chain: list[Any], core: SeqStmt) -> dict[Var, _Storage]:
         """For each data variable, the storage that it uses."""
-        uses = [_mentioned(item) for item in core.seq]
         lives: list[_Life] = []
         for stmt in chain:
             if not isinstance(stmt, Allocate):
                 continue
             count = _constant(stmt)
-            places = [index for index, names in enumerate(uses) if id(stmt.buffer_var) in names]
-            if count is None or not places or not self.wanted(stmt):
+            if count is None or not self.wanted(stmt):
+                continue
+            data = stmt.buffer_var
+            places = [index for index, item in enumerate(core.seq) if mentions(item, data)]
+            if not places:
                 continue
             if _viewed(stmt.buffer_var, chain):
                 lives.append(_Life(stmt, count, places[0], places[-1]))
@@ -111,11 +112,6 @@ def _chain(stmt: Stmt) -> tuple[list[object], Stmt]:
         chain.append(stmt)
         stmt = stmt.body
     return chain, stmt
-
-
-def _mentioned(stmt: Stmt) -> set[int]:
-    names = {id(var) for var in collect(stmt, Var)}
-    return names | {id(buffer.data) for buffer in collect(stmt, Buffer)}
 
 
 def _viewed(data: Var, chain: list[object]) -> bool:

@@ -16,7 +16,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.data import has_data
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, collect, substitute
+from weft.ir.functor import Mutator, collect, mentions, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import FloorDiv, FloorMod, Var
@@ -56,9 +56,9 @@ class Places:
         self, buffer: Buffer, indices: Sequence[PrimExpr], data: Sequence[PrimExpr], part: Part
     ) -> int | None:
         """How far an access moves in its buffer when ``part`` grows by one; None: not constant."""
-        if part.axis in collect(data, Var):
+        if mentions(data, part.axis):
             return None
-        if part.axis not in collect(indices, Var):
+        if not mentions(indices, part.axis):
             return 0
         analyzer = Analyzer()
         for piece in self.parts:  # the last value of the part cannot grow
@@ -162,12 +162,12 @@ def _cuts(nest: Nest, axis: Var, extent: int, least: int) -> list[int] | None:
     places = [
         _place(load.buffer, _without_data(load.indices)[0], analyzer)
         for load in nest.loads
-        if axis in collect(load.indices, Var)
+        if mentions(load.indices, axis)
     ]
     divisors = {extent}
     for place in places:
         for part in collect(place, (FloorDiv, FloorMod)):
-            if axis in collect(part.a, Var):
+            if mentions(part.a, axis):
                 if not isinstance(part.b, IntImm):
                     return None
                 divisors.add(part.b.value)

@@ -20,7 +20,7 @@ from weft.backends.cpu.schedules.tiled import mark_tile
 from weft.backends.cpu.schedules.tiles import even
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm
-from weft.ir.functor import collect
+from weft.ir.functor import collect, mentions
 from weft.target.machine import Machine
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
@@ -151,8 +151,8 @@ def _along_rows(sch: Schedule, nest: Nest) -> list[BlockRV]:
     if axes is None or len(nest.loads) != 1 or len(steps) != 2:
         return []
     [load] = nest.loads
-    [down, *along] = sorted(steps, key=lambda axis: axis in collect(load.indices[-1], Var))
-    if any(axis not in collect(load.indices[-1], Var) for axis in along):
+    [down, *along] = sorted(steps, key=lambda axis: mentions(load.indices[-1], axis))
+    if any(not mentions(load.indices[-1], axis) for axis in along):
         return []
     shift, step, size = load.step(axes[-2]), load.step(down), nest.extent(down)
     if not shift or not step or not size or shift % step or shift >= step * size:

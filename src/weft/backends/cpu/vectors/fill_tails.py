@@ -26,7 +26,7 @@ from typing import Final
 
 from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Visitor, collect
+from weft.ir.functor import Visitor, collect, mentions
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -76,7 +76,7 @@ class _Buffers(Visitor):
         if not indices or buffer.strides or not isinstance(buffer.shape[-1], IntImm):
             return None
         lane = indices[-1]
-        if not isinstance(lane, Var) or lane in collect(list(indices[:-1]), Var):
+        if not isinstance(lane, Var) or mentions(indices[:-1], lane):
             return None
         extent = self.extents.get(lane)
         return lane if extent is not None and extent <= buffer.shape[-1].value else None
@@ -107,7 +107,7 @@ class _Fill(StmtMutator):
         if lane is None or data not in known.own or data in known.other:
             return IfThenElse(condition, store)
         guards = list(conjuncts(condition))
-        tail = [guard for guard in guards if lane in collect(guard, Var)]
+        tail = [guard for guard in guards if mentions(guard, lane)]
         rest = [guard for guard in guards if guard not in tail]
         inside: Stmt = store
         if tail and not self.may_read_all(store, lane):
@@ -118,7 +118,7 @@ class _Fill(StmtMutator):
     def may_read_all(self, store: BufferStore, lane: Var) -> bool:
         """Whether all buffers that are read at ``lane`` are own memory with room for all lanes."""
         for load in collect(store.value, BufferLoad):
-            if lane not in collect(list(load.indices), Var):
+            if not mentions(load.indices, lane):
                 continue
             at = self.buffers.lane_of(load.buffer, load.indices)
             if at is not lane or load.buffer.data not in self.buffers.own:

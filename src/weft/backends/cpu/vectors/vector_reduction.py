@@ -33,7 +33,7 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.backends.cpu.vectors.fold_rows import fold_limit, fold_rows
 from weft.backends.cpu.vectors.lane_choice import Choice, choice_of
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, mentions, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
@@ -205,7 +205,7 @@ def _rows_together(loop: For) -> Stmt | None:
         return None
     if not 1 < count <= fold_limit(max([buffer.dtype.bits for buffer in results])):
         return None
-    if loop.loop_var not in collect(list(update.form.indices), Var):
+    if not mentions(update.form.indices, loop.loop_var):
         return None
     rows, ends = [
         [
@@ -246,7 +246,7 @@ def _allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
 def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
     """The accumulation that a statement of the loop does; None if it is another statement."""
     read = read_update(stmt)
-    if read is None or loop.loop_var in collect(list(read[0].indices), Var):
+    if read is None or mentions(read[0].indices, loop.loop_var):
         return None
     form, any_start = read
     lanes = tuple(
@@ -274,7 +274,7 @@ def _grows(place: PrimExpr, loop: For, size: int) -> bool:
     if not isinstance(loop.extent, IntImm) or loop.extent.value < size:
         return False
     rest = Analyzer().simplify(op.subtract(place, loop.loop_var))
-    return loop.loop_var not in collect(rest, Var)
+    return not mentions(rest, loop.loop_var)
 
 
 def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | None]) -> bool:
@@ -293,7 +293,7 @@ def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | N
             continue
         if not isinstance(item, BufferStore) or item.predicate is not None:
             return False
-        if var not in collect(list(item.indices), Var):
+        if not mentions(item.indices, var):
             return False
         same = [load for load in loads if load.buffer.data is item.buffer.data]
         if not all(_same_place(load, item) for load in same):

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.expr import IntImm
-from weft.ir.functor import collect
+from weft.ir.functor import mentions
 from weft.support.errors import IRTypeError, ScheduleError
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import IterVar
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -429,7 +429,7 @@ def _loop_kind(loop: For) -> str:
     kinds = set()
     for realize in tree.child_realizes(loop):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            if any(used is loop.loop_var for used in collect(value, Var)):
+            if mentions(value, loop.loop_var):
                 kinds.add(KINDS.get(axis.iter_type, OPAQUE))
     if not kinds:
         return SPATIAL

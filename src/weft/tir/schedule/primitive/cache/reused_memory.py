@@ -8,10 +8,7 @@ the producer's iterations write different elements, or the same values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from weft.ir.expr import PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, mentions, substitute
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
@@ -61,9 +58,9 @@ def _keeps(state: ScheduleState, producer: StmtSRef, loop: StmtSRef, data: set[V
     variable = loop_of(loop).loop_var
     bindings = tree.bindings_of(realize)
     written = [region for region in realize.block.writes if region.buffer.data in data]
-    if all(_uses(substitute([p.min for p in r.region], bindings), variable) for r in written):
+    if all(mentions(substitute([p.min for p in r.region], bindings), variable) for r in written):
         return True
-    if _uses([*realize.iter_values, realize.predicate], variable):
+    if mentions([*realize.iter_values, realize.predicate], variable):
         return False
     inputs = {region.buffer.data for region in realize.block.reads}
     inside = dependence.hazards_below(loop_of(loop)).writers
@@ -84,7 +81,3 @@ def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
                     "its instances overwrite each other",
                     sref,
                 )
-
-
-def _uses(exprs: Sequence[PrimExpr], variable: Var) -> bool:
-    return any(used is variable for used in collect(list(exprs), Var))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.ir.functor import collect
+from weft.ir.functor import collect, mentions
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, flags, independence, surgery, tree
@@ -185,7 +185,7 @@ def _check_block(
     variable, used = loop_of(sref).loop_var, False
     pinned = independence.pinned_axes(realize.block)
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if not any(var is variable for var in collect(value, Var)):
+        if not mentions(value, variable):
             continue
         used = True
         together = (

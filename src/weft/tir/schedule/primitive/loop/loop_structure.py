@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect
+from weft.ir.functor import mentions
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import BufferRegion
@@ -255,7 +255,7 @@ def _check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
     for realize in _realizes_below(loop_of(sref)):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             reduces = axis.accumulates and realize.block.init is not None
-            if reduces and any(used is variable for used in collect(value, Var)):
+            if reduces and mentions(value, variable):
                 block = state.sref_of(realize)
                 raise PartitionedReductionError(
                     state,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from weft.arith.analyzer import Analyzer
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, mentions, substitute
 from weft.ir.type import PointerType
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
@@ -261,7 +261,7 @@ def _always(condition: PrimExpr, loop: For, analyzer: Analyzer) -> bool:
     """Whether a condition holds in every iteration; ``a * i + b < c`` in the last one suffices."""
     if analyzer.can_prove(condition):
         return True
-    if not isinstance(condition, LT) or loop.loop_var in collect(condition.b, Var):
+    if not isinstance(condition, LT) or mentions(condition.b, loop.loop_var):
         return False
     linear = detect_linear_equation(condition.a, [loop.loop_var])
     if not linear or not analyzer.can_prove(op.greater_equal(linear[0], 0)):
