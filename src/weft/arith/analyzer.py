@@ -277,7 +277,7 @@ class Analyzer:
 
     def _symbolically(self, expr: PrimExpr) -> bool:
         """Whether a comparison holds at the symbolic ends of the ranges of its variables."""
-        if not isinstance(expr, LT | LE | GT | GE) or not is_index(expr.a.dtype):
+        if not isinstance(expr, (LT, LE, GT, GE)) or not is_index(expr.a.dtype):
             return False
         kind = type(expr)
         larger, smaller = (expr.b, expr.a) if kind in (LT, LE) else (expr.a, expr.b)
@@ -400,7 +400,7 @@ class Analyzer:
             self._facts.values[flag] = fold.FALSE if type(part) is Not else fold.TRUE
 
     def _assume_comparison(self, part: PrimExpr) -> None:
-        if not isinstance(part, LT | LE | GT | GE | EQ) or not is_index(part.a.dtype):
+        if not isinstance(part, (LT, LE, GT, GE, EQ)) or not is_index(part.a.dtype):
             return
         kind: type[CompareExpr] = type(part)
         a, b = part.a, part.b
@@ -413,7 +413,7 @@ class Analyzer:
         slack = 1 if kind is LT else 0
         self._limit(a, low if kind is EQ else NEG_INF, self._bounds.bound(b), slack, upper=True)
         self._limit(b, low if kind is EQ else NEG_INF, self._bounds.bound(a), slack, upper=False)
-        if kind is EQ and type(b) is IntImm and isinstance(a, FloorMod | Mod):
+        if kind is EQ and type(b) is IntImm and isinstance(a, (FloorMod, Mod)):
             self._assume_remainder(a, b.value)
 
     def _limit(

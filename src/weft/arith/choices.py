@@ -75,4 +75,4 @@ def _cache_of(expr: PrimExpr) -> dict[Any, Any]:
 def _is_choice(expr: PrimExpr) -> bool:
     if isinstance(expr, Call):
         return getattr(expr.op, "name", "") == "tir.if_then_else"
-    return isinstance(expr, Select | And | Or)
+    return isinstance(expr, (Select, And, Or))

@@ -88,7 +88,7 @@ def _eligible_parts(expr: PrimExpr) -> list[PrimExpr]:
 
 
 def _eligible(expr: PrimExpr) -> bool:
-    if isinstance(expr, Ramp | Broadcast) or not children(expr):
+    if isinstance(expr, (Ramp, Broadcast)) or not children(expr):
         return False
     if collect(expr, BufferLoad):
         return False

@@ -62,7 +62,7 @@ def _other_data(expr: PrimExpr) -> bool:
     if isinstance(expr, Call):
         if getattr(expr.op, "name", "") not in _PURE_CALLS:
             return True
-    elif not isinstance(expr, Cast | Select | Ramp | Broadcast | Not | Var | Let):
+    elif not isinstance(expr, (Cast, Select, Ramp, Broadcast, Not, Var, Let)):
         return True
     for name in expr.CHILDREN:
         value = getattr(expr, name)

@@ -66,7 +66,7 @@ class _Deducer:
 
     def deduce(self, condition: PrimExpr) -> IntervalSet:
         """The interval; raises _Undecided."""
-        if not isinstance(condition, LT | LE | GT | GE | EQ) or self._count(condition) != 1:
+        if not isinstance(condition, (LT, LE, GT, GE, EQ)) or self._count(condition) != 1:
             raise _Undecided
         expr = self._oriented(condition)
         expr = self._relax(expr)

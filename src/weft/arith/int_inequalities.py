@@ -63,7 +63,7 @@ class Elimination:
 
     def _normal(self, relation: PrimExpr) -> PrimExpr:
         """``total <= 0`` or ``total == 0``; other relations as they are."""
-        if not isinstance(relation, LT | LE | GT | GE | EQ) or not is_index(relation.a.dtype):
+        if not isinstance(relation, (LT, LE, GT, GE, EQ)) or not is_index(relation.a.dtype):
             return relation
         kind = type(relation)
         a, b = relation.a, relation.b
@@ -122,7 +122,7 @@ class Elimination:
         self, var: Var, relation: PrimExpr, following: list[PrimExpr], upper: Bounds, lower: Bounds
     ) -> None:
         linear: Sequence[PrimExpr] = ()
-        if isinstance(relation, LE | EQ):
+        if isinstance(relation, (LE, EQ)):
             linear = detect_linear_equation(relation.a, [var])
         coefficient = linear[0] if linear else None
         if not isinstance(coefficient, IntImm):

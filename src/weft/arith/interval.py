@@ -187,7 +187,7 @@ def as_int_set(value: Domain, analyzer: Prover | None = None) -> IntervalSet:
         return value
     if isinstance(value, Range):
         return IntSet.from_range(value, analyzer)
-    if isinstance(value, PrimExpr | int):
+    if isinstance(value, (PrimExpr, int)):
         return IntSet.single_point(value)
     raise IRTypeError(f"expected an IntSet, a Range or an expression, got {type(value).__name__}")
 

@@ -86,7 +86,7 @@ class SetEvaluator:
         except _NoValue:
             return IntSet.nothing()
         may_wrap = expr.dtype.is_integral and not is_index(expr.dtype.element)
-        if may_wrap and isinstance(expr, Add | Sub | Mul):
+        if may_wrap and isinstance(expr, (Add, Sub, Mul)):
             return self.narrow(interval, expr)
         return interval
 

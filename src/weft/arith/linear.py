@@ -26,7 +26,7 @@ def _linear(expr: PrimExpr, variables: set[Var]) -> _Entry:
     """Coefficients and the rest; raises _NotLinear, or ConstantOverflow where one of them wraps."""
     if isinstance(expr, Var) and expr in variables:
         return {expr: fold.const(expr.dtype, 1)}, fold.const(expr.dtype, 0)
-    if isinstance(expr, Add | Sub):
+    if isinstance(expr, (Add, Sub)):
         build = fold.add if type(expr) is Add else fold.sub
         (a, rest_a), (b, rest_b) = _linear(expr.a, variables), _linear(expr.b, variables)
         zero = fold.const(expr.dtype, 0)
@@ -100,7 +100,7 @@ def _add_bound(
     analyzer: Analyzer,
 ) -> None:
     """Record the bound that a comparison gives; raises _NotLinear or ConstantOverflow."""
-    if not isinstance(part, LT | LE | GT | GE | EQ) or not is_index(part.a.dtype):
+    if not isinstance(part, (LT, LE, GT, GE, EQ)) or not is_index(part.a.dtype):
         raise _NotLinear
     coefficients, rest = _linear(Sub(part.a, part.b), variables)
     if len(coefficients) != 1:
@@ -119,11 +119,11 @@ def _parts(expr: PrimExpr) -> list[PrimExpr]:
         return _parts(expr.a) + _parts(expr.b)
     if isinstance(expr, Not):
         negated = expr.a
-        if isinstance(negated, LT | LE | GT | GE) and negated.a.dtype.is_integral:
+        if isinstance(negated, (LT, LE, GT, GE)) and negated.a.dtype.is_integral:
             return _parts(_OPPOSITE[type(negated)](negated.a, negated.b))
-    if isinstance(expr, LT | LE | GT | GE):
+    if isinstance(expr, (LT, LE, GT, GE)):
         kind, bounded = type(expr), expr.a
-        if isinstance(bounded, Min if isinstance(expr, GT | GE) else Max):
+        if isinstance(bounded, Min if isinstance(expr, (GT, GE)) else Max):
             return _parts(kind(bounded.a, expr.b)) + _parts(kind(bounded.b, expr.b))
     return [expr]
 

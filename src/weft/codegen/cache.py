@@ -90,7 +90,7 @@ def function_digest(func: PrimFunc) -> bytes:
     names: list[str] = []
 
     def note(node: Node) -> None:
-        if isinstance(node, Var | Buffer):
+        if isinstance(node, (Var, Buffer)):
             names.append(str(node.name))
 
     post_order_visit([func.params, list(func.buffer_map.values()), func.body], note)

@@ -126,7 +126,7 @@ def _text(value: object, depth: int = 0) -> str:
         return f"{name}:{value!r}"
     if isinstance(value, Op):
         return f"{name}:{value.name}"
-    if isinstance(value, ModuleType | type | BuiltinFunctionType):
+    if isinstance(value, (ModuleType, type, BuiltinFunctionType)):
         own = getattr(value, "__qualname__", "")
         return f"{name}:{getattr(value, '__module__', '')}.{own or value.__name__}"
     if isinstance(value, re.Pattern):
@@ -164,15 +164,15 @@ def _parts(value: object) -> Sequence[object]:
         return [value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, cells]
     if isinstance(value, functools.partial):
         return [value.func, value.args, value.keywords]
-    if isinstance(value, staticmethod | classmethod):
+    if isinstance(value, (staticmethod, classmethod)):
         return [value.__func__]
     if isinstance(value, property):
         return [value.fget]
     if isinstance(value, lazy_property):
         return [value.function]
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         return list(value)
-    if isinstance(value, set | frozenset):
+    if isinstance(value, (set, frozenset)):
         return sorted([_text(item) for item in value])
     if type(value) is dict:
         return [part for pair in value.items() for part in pair]

@@ -54,7 +54,7 @@ def _plain(value: object) -> object:
     if type(value) is StringImm:
         return value.value
     kind = type(value)
-    if isinstance(value, list | tuple) and (kind is list or kind is tuple or kind is Array):
+    if isinstance(value, (list, tuple)) and (kind is list or kind is tuple or kind is Array):
         items = [_plain(item) for item in value]
         same = kind is Array and all(new is old for new, old in zip(items, value, strict=True))
         return value if same else Array(items)

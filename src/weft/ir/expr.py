@@ -250,7 +250,7 @@ def as_prim_expr(value: ExprLike) -> PrimExpr:
         return value
     if type(value) is int and -0x80000000 <= value < 0x80000000:
         return IntImm(_INT32, value)
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, (bool, np.bool_)):
         return IntImm(DataType("bool"), int(value))
     if isinstance(value, np.generic):
         dtype = DataType(str(value.dtype))
@@ -326,7 +326,7 @@ def as_range(value: RangeLike) -> Range:
     """A Range from a Range, an extent, or a pair ``(begin, end)``."""
     if isinstance(value, Range):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return Range(*value)
     return Range(as_prim_expr(value))
 

@@ -140,9 +140,9 @@ def _shown(value: object) -> str:
     name = type(value).__name__
     if value is None:
         return "None"
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, (bool, int, float, str)):
         return f"{name} {value!r:.40}"
-    if isinstance(value, tuple | Mapping):
+    if isinstance(value, (tuple, Mapping)):
         inner = sorted({type(item).__name__ for item in value})[:4]
         return f"{name} of {len(value)} ({', '.join(inner)})" if inner else f"an empty {name}"
     return name

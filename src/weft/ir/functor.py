@@ -113,7 +113,11 @@ class _Dispatcher:
         finally:
             self._walk = outer
 
-    def _handler_of(self, kind: type[Node]) -> tuple[str, int]:
+    def _handler_of(self, kind: type) -> tuple[str, int]:
+        """The method for objects of a class, and how they are visited; it is remembered."""
+        if not issubclass(kind, Node):
+            handler = self._handlers[kind] = type(self)._handlers[kind] = "visit_field", _EACH_TIME
+            return handler
         if getattr(kind, "KIND", "") == "RelaxCall" and not hasattr(self, "visit_RelaxCall"):
             if hasattr(self, "visit_Call"):
                 raise IRTypeError(
@@ -167,9 +171,6 @@ class Visitor(_Dispatcher):
         kind = type(node)
         handler = self._handlers.get(kind)
         if handler is None:
-            if not isinstance(node, Node):
-                self.visit_field(node)
-                return
             handler = self._handler_of(kind)
         method, how = handler
         if method is _DEFAULT:
@@ -201,7 +202,7 @@ class Visitor(_Dispatcher):
 
     def visit_field(self, value: object) -> None:
         """Visit what is inside a sequence or mapping."""
-        if isinstance(value, tuple | list):
+        if isinstance(value, (tuple, list)):
             for item in value:
                 self.visit(item)
         elif isinstance(value, dict):
@@ -235,8 +236,6 @@ class Mutator(_Dispatcher):
         kind = type(node)
         handler = self._handlers.get(kind)
         if handler is None:
-            if not isinstance(node, Node):
-                return self.visit_field(node)
             handler = self._handler_of(kind)
         method, how = handler
         if method is _DEFAULT:
@@ -280,14 +279,12 @@ class Mutator(_Dispatcher):
 
     def visit_field(self, value: object) -> object:
         """Rewrite what is inside a sequence or mapping; the same object if nothing changed."""
-        if isinstance(value, tuple | list):
-            items = []
-            changed = False
-            for item in value:
-                new = self.visit(item)
-                changed = changed or new is not item
-                items.append(new)
-            return Array(items) if changed else value
+        if isinstance(value, (tuple, list)):
+            items = [self.visit(item) for item in value]
+            for new, old in zip(items, value, strict=True):
+                if new is not old:
+                    return Array(items)
+            return value
         if isinstance(value, Map):
             entries = {}
             changed = False

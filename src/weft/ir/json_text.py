@@ -74,7 +74,7 @@ def load_json(json_str: str, *, aside: Callable[[int], object] | None = None) ->
 
     ``aside`` gives the values that are kept elsewhere, by their numbers.
     """
-    if not isinstance(json_str, str | bytes | bytearray):
+    if not isinstance(json_str, (str, bytes, bytearray)):
         raise IRTypeError(f"load_json: expected a text, got {type(json_str).__name__}")
     try:
         content = json.loads(json_str)
@@ -133,7 +133,7 @@ class _Writer:
         if isinstance(value, Node):
             fields = {name: self.short(item) for name, item in _fields(value)}
             return ["node", _class_name(kind), fields]
-        if kind.__name__ in _SEQUENCES and isinstance(value, tuple | list):
+        if kind.__name__ in _SEQUENCES and isinstance(value, (tuple, list)):
             return [kind.__name__, [self.short(item) for item in value]]
         if kind.__name__ in _MAPPINGS and isinstance(value, dict):
             pairs = [[self.short(key), self.short(item)] for key, item in value.items()]
@@ -146,7 +146,7 @@ class _Writer:
             return ["float", struct.pack("<d", value).hex()]
         if isinstance(value, bytes):
             return ["bytes", base64.b64encode(value).decode("ascii")]
-        if isinstance(value, np.generic | np.ndarray):
+        if isinstance(value, (np.generic, np.ndarray)):
             raw = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
             return ["numpy", value.dtype.str, list(value.shape), raw]
         codec = _CODECS.get(kind)
@@ -174,7 +174,7 @@ def _children(value: object) -> list[object]:
         return []
     if isinstance(value, Node):
         return [item for _, item in _fields(value)]
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]

@@ -98,7 +98,7 @@ class Array(tuple[E, ...]):
         return tuple.__getitem__(self, index)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, list | tuple) or len(self) != len(other):
+        if not isinstance(other, (list, tuple)) or len(self) != len(other):
             return False
         return all(mine is its or bool(mine == its) for mine, its in zip(self, other, strict=True))
 
@@ -445,9 +445,9 @@ def register_conversion(kind: str, accepted: type, converter: Converter) -> None
 
 def freeze(value: object) -> Any:
     """Attribute values as nodes store them: list to Array, dict to Map, recursively."""
-    if isinstance(value, Array | Map | Node):
+    if isinstance(value, (Array, Map, Node)):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return Array([freeze(item) for item in value])
     if isinstance(value, Mapping):
         return Map({key: freeze(item) for key, item in value.items()})

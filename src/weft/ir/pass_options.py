@@ -25,7 +25,7 @@ HOOKS: Final = (
 
 def check_kind(what: str, value: object, kind: type) -> None:
     """Raise PassError unless an option is None or a list (or a dict, by ``kind``)."""
-    if value is not None and (not isinstance(value, kind) or isinstance(value, str | bytes)):
+    if value is not None and (not isinstance(value, kind) or isinstance(value, (str, bytes))):
         wanted = "a dict" if kind is Mapping else "a list"
         hint = f"; write [{value!r}]" if isinstance(value, str) else ""
         raise PassError(f"PassContext: {what}: expected {wanted}, got {type(value).__name__}{hint}")

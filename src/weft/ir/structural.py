@@ -99,7 +99,7 @@ class _Comparer:
     def equal(self, lhs: object, rhs: object, defines: bool) -> bool:
         if isinstance(lhs, Node) and isinstance(rhs, Node):
             return self.nodes(lhs, rhs, defines)
-        if isinstance(lhs, tuple | list) and isinstance(rhs, tuple | list):
+        if isinstance(lhs, (tuple, list)) and isinstance(rhs, (tuple, list)):
             return self.sequences(lhs, rhs, defines)
         if isinstance(lhs, dict) and isinstance(rhs, dict):
             return self.maps(lhs, rhs, defines)
@@ -226,7 +226,7 @@ def plain_equal(lhs: object, rhs: object) -> bool:
         return True
     if isinstance(lhs, Node) or isinstance(rhs, Node):
         return False
-    if isinstance(lhs, bool | int | float | str | np.generic | None):
+    if isinstance(lhs, (bool, int, float, str, np.generic, type(None))):
         return _plain_bytes(lhs) == _plain_bytes(rhs)
     if hasattr(lhs, "structural_bytes") and hasattr(rhs, "structural_bytes"):
         return bool(lhs.structural_bytes() == rhs.structural_bytes())
@@ -277,7 +277,7 @@ class _Hasher:
     def feed(self, value: object, defines: bool) -> None:
         if isinstance(value, Node):
             self.node(value, defines)
-        elif isinstance(value, tuple | list):
+        elif isinstance(value, (tuple, list)):
             self.digest.update(b"[%d;" % len(value))
             for item in value:
                 self.feed(item, defines)
@@ -324,7 +324,7 @@ class _Hasher:
         """
         if isinstance(value, Node):
             return self.form_of_node(value, defines)
-        if isinstance(value, tuple | list):
+        if isinstance(value, (tuple, list)):
             items = [self.form(item, defines) for item in value]
             return b"[%d;%b" % (len(items), b"".join(items))
         if isinstance(value, dict):

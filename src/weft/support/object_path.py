@@ -120,7 +120,7 @@ class ObjectPath:
         return True
 
     def __hash__(self) -> int:
-        key = self._key if isinstance(self._key, str | int | None) else id(self._key)
+        key = self._key if isinstance(self._key, (str, int, type(None))) else id(self._key)
         return hash((type(self).__name__, self._length, key, self._parent))
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ class ObjectPath:
 def _same_key(mine: object, its: object) -> bool:
     if mine is its:
         return True
-    return isinstance(mine, str | int) and isinstance(its, str | int) and mine == its
+    return isinstance(mine, (str, int)) and isinstance(its, (str, int)) and mine == its
 
 
 class RootPath(ObjectPath):

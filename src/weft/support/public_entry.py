@@ -80,7 +80,7 @@ def tell_fault(error: Exception, what: str) -> None:
             tell_fault(error, "the call of a model")
             raise
     """
-    if isinstance(error, TVMError | Warning) or _lacks_package(error) or is_callers(error):
+    if isinstance(error, (TVMError, Warning)) or _lacks_package(error) or is_callers(error):
         return
     told = _told(error, what)
     for note in getattr(error, "__notes__", ()):

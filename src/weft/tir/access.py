@@ -31,7 +31,7 @@ def register_statements(**builders: Callable[..., object]) -> None:
 def check_index(buffer: Buffer, index: object) -> None:
     """Raise IRTypeError for an index that is no integer: a text, a real number."""
     dtype = getattr(index, "dtype", None)
-    if isinstance(index, str | float) or (dtype is not None and not dtype.is_integral):
+    if isinstance(index, (str, float)) or (dtype is not None and not dtype.is_integral):
         raise IRTypeError(
             f"buffer {buffer.name}: an index must be an integer or an expression, got "
             f"{index!r}{'' if dtype is None else f' of type {dtype}'}"

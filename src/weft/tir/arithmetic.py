@@ -186,10 +186,10 @@ def max(*args: ExprLike, **kwargs: object) -> PrimExpr:  # noqa: A001 - TVM's na
 
 
 def _extreme(name: str, args: Sequence[ExprLike], kwargs: Mapping[str, object]) -> PrimExpr:
-    if "axis" in kwargs or (len(args) > 1 and isinstance(args[1], nodes.IterVar | list | tuple)):
+    if "axis" in kwargs or (len(args) > 1 and isinstance(args[1], (nodes.IterVar, list, tuple))):
         reduction: PrimExpr = _REDUCERS[name](*args, **kwargs)
         return reduction
-    values = args[:-1] if len(args) == 3 and isinstance(args[2], Span | None) else args
+    values = args[:-1] if len(args) == 3 and isinstance(args[2], (Span, type(None))) else args
     if len(values) < 2:
         raise IRTypeError(f"{name}: expected two values, or a value and axis=, got {len(args)}")
     return functools.reduce(
@@ -234,7 +234,7 @@ def _comparison(
 ) -> BinaryOperator:
     def compare(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
         a, b = match_types(lhs, rhs)
-        if isinstance(a, IntImm | FloatImm) and isinstance(b, IntImm | FloatImm):
+        if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
             return IntImm(DataType("bool"), int(compute(a.value, b.value)))
         return kind(a, b, span)
 
@@ -267,13 +267,13 @@ def python_not_equal(lhs: object, rhs: object) -> Any:
 
 
 def _python_comparison(kind: type[nodes.CompareExpr], lhs: Any, rhs: Any) -> Any:
-    if rhs is None or isinstance(rhs, str | StringImm | list | tuple | dict):
+    if rhs is None or isinstance(rhs, (str, StringImm, list, tuple, dict)):
         return NotImplemented
     try:
         a, b = match_types(lhs, rhs)
     except IRTypeError:
         return NotImplemented
-    if isinstance(a, IntImm | FloatImm) and isinstance(b, IntImm | FloatImm):
+    if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
         same = _python_value(lhs) == _python_value(rhs)
         if same != (a.value == b.value):  # different numbers that the common type makes equal
             return IntImm(DataType("bool"), int(same == (kind is nodes.EQ)))
@@ -283,7 +283,7 @@ def _python_comparison(kind: type[nodes.CompareExpr], lhs: Any, rhs: Any) -> Any
 def _python_value(value: object) -> Number:
     """The number by which a constant is hashed: equal constants must have equal hashes."""
     value = as_prim_expr(value) if hasattr(value, "as_prim_expr") else value
-    if isinstance(value, IntImm | FloatImm):
+    if isinstance(value, (IntImm, FloatImm)):
         return value.value
     return value.item() if isinstance(value, np.generic) else value
 
@@ -338,7 +338,7 @@ def any(  # noqa: A001 - TVM's name
 
 
 def _chain(join: BinaryOperator, args: Sequence[Any], name: str) -> PrimExpr:
-    conditions = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+    conditions = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     if not conditions:
         raise IRValueError(f"{name}: expected at least one condition")
     result = _boolean(conditions[0])
@@ -422,7 +422,7 @@ def select(cond: ExprLike, t: ExprLike, f: ExprLike, span: Span | None = None) -
 def power(x: ExprLike, y: ExprLike, span: Span | None = None) -> PrimExpr:
     """x ** y."""
     a, b = match_types(x, y)
-    if isinstance(b, IntImm | FloatImm) and b.value in (0, 1):
+    if isinstance(b, (IntImm, FloatImm)) and b.value in (0, 1):
         return a if b.value == 1 else const(1, a.dtype)
     return nodes.Call(a.dtype, Op.get("tir.pow"), (a, b), span)
 

@@ -77,7 +77,7 @@ class Buffer(Node):
 
     def __getitem__(self, indices: object) -> BufferLoad | BufferRegion:
         """A load, or a region where an index is a slice (with step 1 or None)."""
-        if not isinstance(indices, tuple | list):
+        if not isinstance(indices, (tuple, list)):
             indices = (indices,)
         element: BufferLoad | BufferRegion = slots.operators.get().index_buffer(self, indices)
         return element
@@ -103,7 +103,9 @@ class Buffer(Node):
         return slots.operators.get().buffer_store(self, value, indices, predicate)
 
     def _vector_indices(self, begin: Any, dtype: str | None) -> list[PrimExpr]:
-        indices = [as_prim_expr(i) for i in (begin if isinstance(begin, list | tuple) else [begin])]
+        indices = [
+            as_prim_expr(i) for i in (begin if isinstance(begin, (list, tuple)) else [begin])
+        ]
         if dtype is not None and DataType(dtype).lanes // self.dtype.lanes > 1:
             last = indices[-1]
             if last.dtype.lanes == 1:
@@ -219,10 +221,10 @@ def decl_buffer(
     Without ``data`` the buffer gets a new pointer variable with its name; ``offset_factor`` > 0
     without ``elem_offset`` gives it a symbolic offset.
     """
-    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    sizes = shape if isinstance(shape, (list, tuple)) else (shape,)
     element = DataType("float32" if dtype is None else dtype)
     for stride in strides or ():
-        if isinstance(stride, str | float):
+        if isinstance(stride, (str, float)):
             raise IRTypeError(
                 f"decl_buffer: expected strides that are integers or expressions, got {stride!r}; "
                 "make a variable: tir.Var(name, 'int32')"

@@ -43,7 +43,7 @@ def const(value: Any, dtype: str | None = None, span: Span | None = None) -> Pri
 
 def convert(value: ExprLike, span: Span | None = None) -> Any:
     """A node from a Python value; lists become Arrays."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return Array([convert(item) for item in value])
     return as_prim_expr(value)
 

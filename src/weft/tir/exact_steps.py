@@ -26,7 +26,7 @@ def exact_steps(expr: PrimExpr) -> list[e.BinaryExpr]:
     waiting, known = [expr], {id(expr)}
     while waiting:
         part = waiting.pop()
-        if not part.dtype.is_int or isinstance(part, e.Var | IntImm):
+        if not part.dtype.is_int or isinstance(part, (e.Var, IntImm)):
             continue
         if isinstance(part, _STEPS):
             steps.append(part)

@@ -165,7 +165,7 @@ def is_same(lhs: PrimExpr, rhs: PrimExpr) -> bool:
     """Whether both are the same object or equal constants."""
     if lhs is rhs:
         return True
-    if isinstance(lhs, IntImm | FloatImm) and isinstance(rhs, IntImm | FloatImm):
+    if isinstance(lhs, (IntImm, FloatImm)) and isinstance(rhs, (IntImm, FloatImm)):
         return lhs.value == rhs.value
     return False
 

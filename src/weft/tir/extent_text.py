@@ -51,13 +51,13 @@ class _Writer:
             return self.name(expr)
         if isinstance(expr, e.Cast):
             return self.exact(expr.value) if _widens(expr) else None
-        if isinstance(expr, e.Div | e.Mod):
+        if isinstance(expr, (e.Div, e.Mod)):
             return self.truncated(expr)
         if isinstance(expr, e.Select):
             return self.choice(expr.condition, expr.true_value, expr.false_value)
         if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
             return self.choice(*expr.args)
-        if isinstance(expr, e.Not | e.And | e.Or):
+        if isinstance(expr, (e.Not, e.And, e.Or)):
             return self.logic(expr)
         word = "min" if isinstance(expr, e.Min) else "max" if isinstance(expr, e.Max) else ""
         if not isinstance(expr, e.BinaryExpr) or (not word and type(expr) not in _INFIX):

@@ -119,7 +119,7 @@ def _folded(item: Node) -> Node | None:
     if function is None:
         return None
     a, b = item.a, item.b  # type: ignore[attr-defined] # every kind of OPERATORS has both
-    if not isinstance(a, IntImm | FloatImm) or not isinstance(b, IntImm | FloatImm):
+    if not isinstance(a, (IntImm, FloatImm)) or not isinstance(b, (IntImm, FloatImm)):
         return None
     folded: Node = function(a, b)
     return folded

@@ -257,7 +257,7 @@ def _variables(
 
 
 def _items(returned: object) -> Iterator[object]:
-    if isinstance(returned, Iterable) and not isinstance(returned, PrimExpr | str):
+    if isinstance(returned, Iterable) and not isinstance(returned, (PrimExpr, str)):
         yield from returned
     else:
         yield returned

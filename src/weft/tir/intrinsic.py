@@ -390,7 +390,7 @@ def call_llvm_pure_intrin(
 def _llvm_name(name: object) -> StringImm:
     if isinstance(name, StringImm):
         return name
-    if isinstance(name, int | IntImm):  # the result of llvm_lookup_intrinsic_id
+    if isinstance(name, (int, IntImm)):  # the result of llvm_lookup_intrinsic_id
         return StringImm(name_of(int(name)))
     if not isinstance(name, str) or not name.startswith("llvm."):
         raise IRKeyError(f"expected the name of an LLVM intrinsic (llvm.<name>), got {name!r}")

@@ -98,7 +98,7 @@ class BufferVar:
         raise IRTypeError(f"a buffer is not iterable; read {self._buffer.name} by index")
 
     def __setitem__(self, index: ExprLike | tuple[ExprLike, ...], value: ExprLike) -> None:
-        if isinstance(value, bool | int | float):
+        if isinstance(value, (bool, int, float)):
             value = op.const(value, self._content_type.element)
         expr = as_prim_expr(value)
         if expr.dtype.element is not self._content_type.element:
@@ -109,7 +109,7 @@ class BufferVar:
         self._builder.emit(BufferStore(self._buffer, expr, self._indices(index)))
 
     def _indices(self, index: object) -> list[PrimExpr]:
-        given = index if isinstance(index, tuple | list) else (index,)
+        given = index if isinstance(index, (tuple, list)) else (index,)
         indices = [as_prim_expr(item) for item in given]
         shape = self._buffer.shape
         if len(indices) == 1 and len(shape) > 1:
@@ -163,7 +163,7 @@ class IRBuilder:
 
         A ``thread_extent`` is raised to at least 1, since an extent of a dynamic shape may be 0.
         """
-        owner = as_prim_expr(node) if isinstance(node, str | int) else node
+        owner = as_prim_expr(node) if isinstance(node, (str, int)) else node
         if isinstance(node, BufferVar):
             owner = node.buffer
         setting = as_prim_expr(value)
@@ -242,7 +242,7 @@ class IRBuilder:
         scope: str = "",
     ) -> BufferVar:
         """Memory of ``shape`` elements for the rest of this scope."""
-        extents = list(shape) if isinstance(shape, list | tuple) else [shape]
+        extents = list(shape) if isinstance(shape, (list, tuple)) else [shape]
         element = DataType(dtype)
         data = Var(name, PointerType(PrimType(element), scope or "global"))
         buffer = decl_buffer(

@@ -220,7 +220,7 @@ def seq(*statements: Any) -> Stmt:
     """One statement from several: nested sequences are flattened, a single one is itself."""
     flat: list[Stmt] = []
     for item in statements:
-        if isinstance(item, list | tuple):
+        if isinstance(item, (list, tuple)):
             flat.extend(stmt_list(seq(*item)) if item else ())
         elif isinstance(item, SeqStmt):
             flat.extend(item.seq)

@@ -43,7 +43,7 @@ def read_predicate(
     for part in conjuncts(predicate):
         if type(part) is IntImm and part.value:
             continue
-        if not isinstance(part, LT | LE | GT | GE) or not _is_integer(part.a, part.b):
+        if not isinstance(part, (LT, LE, GT, GE)) or not _is_integer(part.a, part.b):
             raise NotAffine(f"the predicate {part} is no comparison of integers by < <= > >=")
         constraint = _constraint(part, domains)
         if constraint is None:
@@ -99,7 +99,7 @@ def _constraint(part: CompareExpr, domains: Mapping[Var, Range]) -> Constraint |
             f"the predicate {part} is no constant bound of a loop, and sums of {total.dtype} wrap"
         )
     shift = 1 if above is equal else 0  # to the limit that the sum is below, or not below
-    while isinstance(total, Add | Sub) and not uses(total.b, domains):
+    while isinstance(total, (Add, Sub)) and not uses(total.b, domains):
         sign = -1 if isinstance(total, Add) else 1
         if type(total.b) is IntImm:
             shift += sign * total.b.value

@@ -61,7 +61,7 @@ class _Inverse:
         if isinstance(expr, IterSumExpr):
             for split in expr.args:
                 self.collect(split, seen)
-        elif isinstance(expr.source.source, IterSumExpr | IterSplitExpr):
+        elif isinstance(expr.source.source, (IterSumExpr, IterSplitExpr)):
             self.collect(expr.source.source, seen)
         self.order.append(expr)
 
@@ -111,11 +111,11 @@ class _Inverse:
     def visit_split(self, split: IterSplitExpr, value: PrimExpr) -> None:
         value = mul(value, split.lower_factor)
         source: PrimExpr = split.source.source
-        if isinstance(source, IterSumExpr | IterSplitExpr):
+        if isinstance(source, (IterSumExpr, IterSplitExpr)):
             self.receive(source, value)
             return
         # The mark of a loop that does not start at 0 is ``var - min``.
-        var = source.a if isinstance(source, Add | Sub) else source
+        var = source.a if isinstance(source, (Add, Sub)) else source
         assert isinstance(var, Var)
         known = self.inverse.get(var)
         if known is not None:

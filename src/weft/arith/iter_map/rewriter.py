@@ -105,7 +105,7 @@ class Rewriter:
             return expr
         if isinstance(expr, Var):
             return self.iterators.get(expr, expr)
-        if not isinstance(expr, Add | Sub | Mul | FloorDiv | FloorMod) or not is_index(expr.dtype):
+        if not isinstance(expr, (Add, Sub, Mul, FloorDiv, FloorMod)) or not is_index(expr.dtype):
             for var in collect(expr, Var):
                 if var in self.iterators:
                     return self.unresolved(expr, f"not linear in {var.name}")
@@ -115,7 +115,7 @@ class Rewriter:
             if a is expr.a and b is expr.b and type(a) is not IntImm:
                 return expr
             return _FOLD[type(expr)](a, b)
-        if isinstance(expr, Add | Sub):
+        if isinstance(expr, (Add, Sub)):
             return self.sum(a, b, 1 if isinstance(expr, Add) else -1)
         if isinstance(expr, Mul):
             if not isinstance(b, IterMapExpr):

@@ -221,7 +221,7 @@ def _is_index(em: Emitter, expr: PrimExpr) -> bool:
         return em.binding(expr).wide is not None
     if isinstance(expr, e.Cast) and expr.dtype is _I64 and expr.value.dtype.is_int:
         return _is_index(em, expr.value)
-    if not isinstance(expr, e.Add | e.Sub | e.Mul):
+    if not isinstance(expr, (e.Add, e.Sub, e.Mul)):
         return isinstance(expr, IntImm)
     known = em.emitted.index_like.get(id(expr))
     if known is None:
@@ -341,7 +341,7 @@ def _cast(em: Emitter, expr: e.Cast) -> str:
     value = expr.value
     if is_upper_half(value, expr.dtype):
         return upper_half(em.b, em.value(value.args[0]), expr.dtype)
-    if isinstance(value, e.Add | e.Sub | e.Mul) and _is_of_halves(value, expr.dtype):
+    if isinstance(value, (e.Add, e.Sub, e.Mul)) and _is_of_halves(value, expr.dtype):
         operands = f"{em.value(value.a)}, {em.value(value.b)}"
         operand = em.b.op(f"{_OF_FLOATS[type(value)]} {llvm_type(value.dtype)} {operands}")
     else:
@@ -420,15 +420,15 @@ def index(em: Emitter, expr: PrimExpr) -> str:
         wide = em.binding(expr).wide
         if wide is not None:
             return wide
-    elif isinstance(expr, e.Add | e.Sub | e.Mul):
+    elif isinstance(expr, (e.Add, e.Sub, e.Mul)):
         if expr.dtype.is_int and em.ranges.exact(expr) is not None:
             return _index_arithmetic(em, expr)
-    elif isinstance(expr, e.FloorDiv | e.FloorMod | e.Div | e.Mod):
+    elif isinstance(expr, (e.FloorDiv, e.FloorMod, e.Div, e.Mod)):
         divisor = constant_of(expr.b)
         if divisor is not None and divisor > 0 and em.ranges.of(expr.a)[0] >= 0:
-            word = "udiv" if isinstance(expr, e.FloorDiv | e.Div) else "urem"
+            word = "udiv" if isinstance(expr, (e.FloorDiv, e.Div)) else "urem"
             return em.b.op(f"{word} i64 {em.index(expr.a)}, {divisor}")
-    elif isinstance(expr, e.Min | e.Max) and expr.dtype.is_int:
+    elif isinstance(expr, (e.Min, e.Max)) and expr.dtype.is_int:
         name = "llvm.smin.i64" if isinstance(expr, e.Min) else "llvm.smax.i64"
         return em.b.call(name, "i64", [("i64", em.index(expr.a)), ("i64", em.index(expr.b))])
     elif isinstance(expr, e.Cast) and expr.value.dtype.is_integral:

@@ -27,12 +27,12 @@ def fits(indices: Sequence[PrimExpr]) -> bool:
     """Whether vector indices are read from memory and little else is computed of them."""
     nodes = _nodes([index for index in indices if index.dtype.lanes > 1])
     loads = [node for node in nodes if isinstance(node, BufferLoad)]
-    operations = [node for node in nodes if isinstance(node, e.BinaryExpr | e.Select | e.Not)]
+    operations = [node for node in nodes if isinstance(node, (e.BinaryExpr, e.Select, e.Not))]
     return (
         any(load.dtype.lanes > 1 for load in loads)
         and len(operations) <= _OPERATIONS
         and all(load.predicate is None and load.buffer.dtype.lanes == 1 for load in loads)
-        and not any(isinstance(node, e.Call | e.Let | e.Shuffle) for node in nodes)
+        and not any(isinstance(node, (e.Call, e.Let, e.Shuffle)) for node in nodes)
         and not any(isinstance(node, e.Var) and node.dtype.lanes > 1 for node in nodes)
         and not any(node.dtype.is_float for node in nodes)
     )

@@ -65,7 +65,7 @@ def _without_constants(load: BufferLoad) -> tuple[BufferLoad, int]:
 
 def _split_constant(index: PrimExpr) -> tuple[PrimExpr, int]:
     """An index and the constant added to it: ``j + 2`` → (``j``, 2)."""
-    if isinstance(index, e.Add | e.Sub) and isinstance(index.b, IntImm):
+    if isinstance(index, (e.Add, e.Sub)) and isinstance(index.b, IntImm):
         return index.a, index.b.value if isinstance(index, e.Add) else -index.b.value
     return (IntImm(index.dtype, 0), index.value) if isinstance(index, IntImm) else (index, 0)
 
@@ -100,4 +100,4 @@ def _is_plain(index: PrimExpr) -> bool:
 
 
 def _is_constant(expr: PrimExpr) -> TypeGuard[e.Broadcast]:
-    return isinstance(expr, e.Broadcast) and isinstance(expr.value, FloatImm | IntImm)
+    return isinstance(expr, e.Broadcast) and isinstance(expr.value, (FloatImm, IntImm))

@@ -34,7 +34,7 @@ def broadcast(em: Emitter, expr: e.Broadcast) -> str:
     value = em.value(expr.value)
     if expr.dtype.lanes == 1:
         return value
-    if isinstance(expr.value, IntImm | FloatImm):
+    if isinstance(expr.value, (IntImm, FloatImm)):
         return f"splat ({llvm_type(expr.value.dtype)} {value})"
     return memory.broadcast(em, value, expr.dtype)
 
@@ -45,7 +45,7 @@ def shuffle(em: Emitter, expr: e.Shuffle) -> str:
     One or two vectors of one type take a single instruction. 4, 8, 16 ... whole vectors side by
     side are joined in pairs.
     """
-    if all(isinstance(vector, IntImm | FloatImm) for vector in expr.vectors):
+    if all(isinstance(vector, (IntImm, FloatImm)) for vector in expr.vectors):
         return _constant_vector(em, expr)
     kinds = {vector.dtype for vector in expr.vectors}
     number = len(expr.vectors)

@@ -215,7 +215,7 @@ class _AccessDetector(Visitor):
     def walk_indices(self, indices: Sequence[PrimExpr]) -> None:
         """Visit the indices of an access, which may read buffers themselves."""
         for index in indices:
-            if not isinstance(index, Var | IntImm):
+            if not isinstance(index, (Var, IntImm)):
                 self.visit(index)
 
     def visit_BlockRealize(self, node: BlockRealize) -> None:
@@ -301,7 +301,7 @@ class _AccessDetector(Visitor):
 
 def _computes_in_floats(index: PrimExpr) -> bool:
     """Whether an index is computed in floating point, whose values have no integer set."""
-    if isinstance(index, Var | IntImm):
+    if isinstance(index, (Var, IntImm)):
         return False
     if isinstance(index, Cast):
         return index.value.dtype.is_float or _computes_in_floats(index.value)

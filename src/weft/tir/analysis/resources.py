@@ -197,7 +197,7 @@ class _Flops(Visitor):
         pass
 
     def visit_PrimExpr(self, node: PrimExpr) -> None:
-        if isinstance(node, IntImm | FloatImm):
+        if isinstance(node, (IntImm, FloatImm)):
             return
         if isinstance(node, BinaryExpr):
             self.add(node)

@@ -104,7 +104,7 @@ class Access:
                 return False
             if isinstance(item, Var) and item in self.definitions:
                 seen.append(self.definitions[item])
-            elif not isinstance(item, IntImm | Var):
+            elif not isinstance(item, (IntImm, Var)):
                 seen += [item.a, item.b]
         return True
 

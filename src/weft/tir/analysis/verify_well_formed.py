@@ -126,7 +126,7 @@ class _SSA(ScopeVisitor):
         self.holds = True
 
     def define(self, var: Var, where: Node) -> None:
-        if var in self.defined and not isinstance(where, AttrStmt | Block):
+        if var in self.defined and not isinstance(where, (AttrStmt, Block)):
             self.holds = False
         self.defined.add(var)
 

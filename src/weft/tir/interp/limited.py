@@ -132,7 +132,7 @@ def _operations(stmt: Stmt | None, values: dict[Var, PrimExpr], analyzer: Analyz
         extent = _number(stmt.extent, values, analyzer)
         last = IntImm(stmt.loop_var.dtype, max(extent - 1, 0))
         return extent * _operations(stmt.body, {**values, stmt.loop_var: last}, analyzer)
-    if isinstance(stmt, BufferStore | Evaluate):
+    if isinstance(stmt, (BufferStore, Evaluate)):
         return 1
     if isinstance(stmt, IfThenElse):
         parts = [_operations(part, values, analyzer) for part in (stmt.then_case, stmt.else_case)]

@@ -28,7 +28,7 @@ class Names:
     def of(self, name: str, value: PrimExpr) -> PrimExpr:
         """A variable for the value, or the value itself where it is a variable or a constant."""
         plain = value.value if isinstance(value, e.Broadcast) else value
-        if isinstance(plain, IntImm | FloatImm) or isinstance(value, e.Var):
+        if isinstance(plain, (IntImm, FloatImm)) or isinstance(value, e.Var):
             return value
         var = e.Var(name, value.dtype)
         self.lets.append((var, value))

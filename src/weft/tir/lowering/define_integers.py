@@ -111,7 +111,7 @@ class Definer:
         low, high = self.ranges.of(given.b)
         least = integer_range(expr.dtype.element)[0]
         wraps = low <= -1 <= high and self.ranges.of(given.a)[0] == least
-        floors = isinstance(expr, e.FloorDiv | e.FloorMod)
+        floors = isinstance(expr, (e.FloorDiv, e.FloorMod))
         if is_nonzero and not wraps and not floors:
             return expr
 
@@ -246,7 +246,7 @@ class _DefineIntegers(FactMutator):
             if isinstance(part, PrimExpr) and self._is_touched(part):
                 is_touched = True
                 break
-        if isinstance(expr, BufferLoad | e.Call) and not is_touched:
+        if isinstance(expr, (BufferLoad, e.Call)) and not is_touched:
             operands: Sequence[object] = (
                 [expr.buffer] if isinstance(expr, BufferLoad) else expr.args
             )

@@ -73,7 +73,7 @@ class Sizes:
         return Test(self.names, all_of(self.conditions), kind, message, numbers)
 
     def _form(self, expr: PrimExpr) -> PrimExpr:
-        if isinstance(expr, e.Var | IntImm):
+        if isinstance(expr, (e.Var, IntImm)):
             return expr
         known = self._written.get(id(expr))
         if known is None:
@@ -133,7 +133,7 @@ def parameter_tests(bounds: Bounds, extent: PrimExpr) -> list[Test]:
     here. And in 32 bits ``n + 70000`` may be negative here.
     """
     is_short = (
-        isinstance(extent, e.Add | e.Sub | e.Mul)
+        isinstance(extent, (e.Add, e.Sub, e.Mul))
         and extent.dtype.bits < 64
         and bounds.ranges.exact(extent) is None
     )
@@ -160,10 +160,10 @@ def _decisive(root: PrimExpr) -> list[PrimExpr]:
     waiting = [(root, True)]
     while waiting:
         expr, is_ring = waiting.pop()
-        if isinstance(expr, e.Var | IntImm) or (id(expr), is_ring) in seen:
+        if isinstance(expr, (e.Var, IntImm)) or (id(expr), is_ring) in seen:
             continue
         seen.add((id(expr), is_ring))
-        is_step = isinstance(expr, e.Add | e.Sub | e.Mul)
+        is_step = isinstance(expr, (e.Add, e.Sub, e.Mul))
         if is_step and not is_ring:
             decisive.append(expr)
             continue

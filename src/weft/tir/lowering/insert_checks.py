@@ -383,7 +383,7 @@ def _placed(
 
 def _named_number(names: Names, arg: Node) -> Node:
     """An argument; an integer that is computed gets a variable, so that it is computed once."""
-    if not isinstance(arg, PrimExpr) or isinstance(arg, BufferLoad | StringImm):
+    if not isinstance(arg, PrimExpr) or isinstance(arg, (BufferLoad, StringImm)):
         return arg
     return names.of("size", arg) if arg.dtype.is_integral else arg
 
@@ -406,9 +406,9 @@ def _named(
 
 def _is_cheap(expr: PrimExpr, budget: int) -> bool:
     """Whether the expression is arithmetic of about ``budget`` nodes, without loads or calls."""
-    if isinstance(expr, e.Var | IntImm | FloatImm):
+    if isinstance(expr, (e.Var, IntImm, FloatImm)):
         return True
-    if budget == 0 or not isinstance(expr, e.BinaryExpr | e.Cast | e.Broadcast):
+    if budget == 0 or not isinstance(expr, (e.BinaryExpr, e.Cast, e.Broadcast)):
         return False
     if isinstance(expr, e.BinaryExpr):
         return _is_cheap(expr.a, budget // 2) and _is_cheap(expr.b, budget // 2)

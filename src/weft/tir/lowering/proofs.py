@@ -348,7 +348,7 @@ class Bounds:
 
     def poly(self, expr: PrimExpr) -> Poly:
         """The polynomial of an integer expression."""
-        if isinstance(expr, IntImm | e.Var):
+        if isinstance(expr, (IntImm, e.Var)):
             return self._compute(expr)
         outer = self._known
         known = self._known = {} if outer is None else outer
@@ -363,7 +363,7 @@ class Bounds:
             return {(): expr.value} if expr.value else {}
         if isinstance(expr, e.Var):
             return {(self._atom_of_var(expr),): 1}
-        if isinstance(expr, e.Add | e.Sub | e.Mul) and (
+        if isinstance(expr, (e.Add, e.Sub, e.Mul)) and (
             (expr.dtype.bits == 64 and expr.dtype.is_int) or self.ranges.exact(expr) is not None
         ):
             a, b = self.poly(expr.a), self.poly(expr.b)
@@ -372,13 +372,13 @@ class Bounds:
             else:
                 result = add_scaled(a, b, 1 if isinstance(expr, e.Add) else -1)
             return self._opaque(expr) if result is None or _is_beyond(result) else result
-        if isinstance(expr, e.FloorDiv | e.FloorMod | e.Div | e.Mod):
+        if isinstance(expr, (e.FloorDiv, e.FloorMod, e.Div, e.Mod)):
             return self._quotient(expr)
         if isinstance(expr, e.Cast) and expr.value.dtype.is_integral:
             low, high = self.ranges.of(expr.value)
             if self.ranges.of(expr) == (low, high):
                 return self.poly(expr.value)
-        if isinstance(expr, e.Min | e.Max):
+        if isinstance(expr, (e.Min, e.Max)):
             return self._extreme(expr)
         if isinstance(expr, e.Call) and getattr(expr.op, "name", "") in _SAME_VALUE:
             return self.poly(expr.args[0])
@@ -389,13 +389,13 @@ class Bounds:
         divisor = expr.b
         if not self.is_exact(expr.a):
             return self._opaque(expr)
-        truncating = isinstance(expr, e.Div | e.Mod)
+        truncating = isinstance(expr, (e.Div, e.Mod))
         if not isinstance(divisor, IntImm) or divisor.value <= 0:
             return self._opaque(expr)
         if truncating and self.ranges.of(expr.a)[0] < 0:
             return self._opaque(expr)
         numerator = self.poly(expr.a)
-        is_div = isinstance(expr, e.FloorDiv | e.Div)
+        is_div = isinstance(expr, (e.FloorDiv, e.Div))
         node = expr if is_div else e.FloorDiv(expr.a, expr.b)
         key = ("//", frozenset(numerator.items()), divisor.value)
         atom = self._atom(key, node, _Quotient(numerator, divisor.value))

@@ -52,7 +52,7 @@ def arms_of(node: PrimExpr) -> tuple[tuple[PrimExpr, bool], ...]:
     """
     if isinstance(node, e.Select):
         return (node.true_value, True), (node.false_value, False)
-    if isinstance(node, e.And | e.Or):
+    if isinstance(node, (e.And, e.Or)):
         return ((node.b, isinstance(node, e.And)),)
     if is_call(node, "if_then_else"):
         return (node.args[1], True), (node.args[2], False)
@@ -63,7 +63,7 @@ def _condition_of(node: PrimExpr) -> PrimExpr:
     """The condition of a node that has arms."""
     if isinstance(node, e.Select):
         return node.condition
-    return node.a if isinstance(node, e.And | e.Or) else expect(node, e.Call).args[0]
+    return node.a if isinstance(node, (e.And, e.Or)) else expect(node, e.Call).args[0]
 
 
 def _values_of(node: PrimExpr) -> list[PrimExpr]:
@@ -175,7 +175,7 @@ class _Needs:
         elif node.dtype.lanes != 1 or node.dtype.is_handle:
             need = None
         if need is not None:
-            if not isinstance(need, e.Var | IntImm):
+            if not isinstance(need, (e.Var, IntImm)):
                 self.flags.append((e.Var("need", "bool"), need))
                 need = self.flags[-1][0]
             self.early[key] = need

@@ -120,11 +120,11 @@ def _shift(way: str, bits: PrimExpr, count: int) -> PrimExpr:
 def arithmetic(expr: e.BinaryExpr) -> PrimExpr:
     """An operation on two short floats, by float32."""
     kind, dtype = type(expr), expr.dtype
-    if isinstance(expr, e.Min | e.Max):
+    if isinstance(expr, (e.Min, e.Max)):
         return _extreme(expr)
     if isinstance(expr, _ROUNDED_ONCE) and dtype.kind == "bfloat" and dtype.lanes % 2 == 0:
         return _in_pairs(expr)
-    if not isinstance(expr, e.FloorDiv | e.FloorMod):
+    if not isinstance(expr, (e.FloorDiv, e.FloorMod)):
         return narrow(kind(widen(expr.a), widen(expr.b)), dtype)
     names = Names()
     a, b = (widen(names.of(name, x)) for name, x in (("a", expr.a), ("b", expr.b)))

@@ -70,7 +70,7 @@ def _digit(item: Range) -> Var | None:
     """``v`` of a range that determines it: ``v + c``, ``c - v``, ``v * n : v * n + m``, m <= n."""
     index: PrimExpr = item.min
     factor = 1
-    if isinstance(index, Add | Sub):
+    if isinstance(index, (Add, Sub)):
         left, right = index.a, index.b
         if isinstance(left, IntImm):
             index = right

@@ -71,7 +71,7 @@ class InstructionKind:
             if name.startswith("*"):
                 inputs.extend(several(value))
             else:
-                inputs.append(list(value) if isinstance(value, list | tuple) else value)
+                inputs.append(list(value) if isinstance(value, (list, tuple)) else value)
         return inputs, [arguments[name] for name in self.attrs]
 
     def arguments(self, inputs: Sequence[object], attrs: Sequence[object]) -> dict[str, object]:
@@ -191,7 +191,7 @@ def python_text(value: object) -> str:
     if isinstance(value, Mapping):
         pairs = [f"{python_text(k)}: {python_text(v)}" for k, v in value.items()]
         return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, IntImm | FloatImm | StringImm):
+    if isinstance(value, (IntImm, FloatImm, StringImm)):
         return python_text(value.value)
     if isinstance(value, IndexMap):
         return index_map_text(value)
@@ -231,7 +231,7 @@ class Instruction:
 
 def anonymous(value: object) -> object:
     """The inputs of a call with ``_`` for every random variable."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [anonymous(item) for item in value]
     plain = value is None or isinstance(
         value, str | int | float | dict | IntImm | FloatImm | StringImm

@@ -62,7 +62,7 @@ def _surroundings(state: SRefTree, sref: StmtSRef) -> list[object]:
             parts += (stmt.loop_var, stmt.min, stmt.extent, stmt.thread_binding)
         elif isinstance(stmt, Block):
             parts.append(stmt.iter_vars)
-        if isinstance(stmt, For | Block) and not tree.is_only_loops_and_blocks(stmt):
+        if isinstance(stmt, (For, Block)) and not tree.is_only_loops_and_blocks(stmt):
             parts.append(stmt)  # a condition or let between the two matters, too
         item = item.parent
     return parts

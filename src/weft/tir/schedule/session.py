@@ -50,7 +50,7 @@ class Session(ABC):
                 f"error_render_level: expected one of {', '.join(RENDER_LEVELS)}, got "
                 f"{error_render_level!r}"
             )
-        if enable_check is True and isinstance(mod, PrimFunc | IRModule):
+        if enable_check is True and isinstance(mod, (PrimFunc, IRModule)):
             check_axis_domains(mod)
         self.state = ScheduleState(mod, debug_mask=debug_mask, enable_check=enable_check)
         self.error_render_level = error_render_level

@@ -197,7 +197,7 @@ class ScheduleState:
     ) -> None:
         """Give every loop and block of a new subtree its reference (see the module's docstring)."""
         node = stmt.block if isinstance(stmt, BlockRealize) else stmt
-        if not isinstance(node, For | Block):
+        if not isinstance(node, (For, Block)):
             for inner in tree.substatements(stmt):
                 self._attach(inner, parent, loops, blocks, kept)
             return
@@ -238,7 +238,7 @@ class ScheduleState:
             if above is None:
                 raise InternalError("schedule: the parent of a live reference has expired")
             rebuilt = tree.replace_child(above, old, new)
-            if not isinstance(rebuilt, For | Block):
+            if not isinstance(rebuilt, (For, Block)):
                 raise InternalError("schedule: a statement is not where its reference says")
             self._set(child, rebuilt, child.parent)
             old, new, child = above, rebuilt, child.parent

@@ -62,7 +62,7 @@ def edited(
         node = stmt.block if isinstance(stmt, BlockRealize) else stmt
         if id(node) in changes:
             return changes[id(node)]
-        if isinstance(node, For | Block):
+        if isinstance(node, (For, Block)):
             if id(node) not in inside:
                 return stmt
             new = with_body(node)

@@ -300,7 +300,7 @@ class _Comparer:
             return
         if type(mine) is not type(its) or mine.dtype is not its.dtype:
             raise Mismatch("value", mine, its)
-        if isinstance(mine, IntImm | FloatImm):
+        if isinstance(mine, (IntImm, FloatImm)):
             if mine.value != its.value:
                 raise Mismatch("value", mine, its)
             return

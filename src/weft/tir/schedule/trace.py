@@ -110,13 +110,13 @@ class Trace:
     @public_entry("apply_json_to_schedule")
     def apply_json_to_schedule(json_obj: object, sch: Any) -> None:
         """Make the calls that ``as_json`` wrote down on ``sch``."""
-        if not isinstance(json_obj, list | tuple) or len(json_obj) != 2:
+        if not isinstance(json_obj, (list, tuple)) or len(json_obj) != 2:
             raise IRValueError(
                 "apply_json_to_schedule: expected [instructions, decisions] as Trace.as_json gives"
             )
         instructions, chosen = json_obj
         decisions = _decisions(chosen)
-        if not isinstance(instructions, list | tuple):
+        if not isinstance(instructions, (list, tuple)):
             raise IRValueError(
                 "apply_json_to_schedule: expected a list of instructions, got "
                 f"{type(instructions).__name__}"
@@ -177,8 +177,8 @@ class Trace:
 
 def _decisions(chosen: object) -> dict[int, object]:
     """Decisions by the number of their instruction."""
-    if not isinstance(chosen, list | tuple) or not all(
-        isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], int)
+    if not isinstance(chosen, (list, tuple)) or not all(
+        isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], int)
         for item in chosen
     ):
         raise IRValueError(
@@ -191,10 +191,10 @@ def _decisions(chosen: object) -> dict[int, object]:
 def _checked_entry(index: int, entry: object) -> Entry:
     """An instruction of JSON, if it is one: ``[name, inputs, attributes, outputs]``."""
     if (
-        not isinstance(entry, list | tuple)
+        not isinstance(entry, (list, tuple))
         or len(entry) != 4
         or not isinstance(entry[0], str)
-        or not all(isinstance(part, list | tuple) for part in entry[1:])
+        or not all(isinstance(part, (list, tuple)) for part in entry[1:])
         or not all(isinstance(name, str) for name in entry[3])
     ):
         raise IRValueError(
@@ -219,9 +219,9 @@ def _apply_entry(entry: Entry, decision: object, sch: Any, named: dict[object, o
 
 def random_variables(value: object) -> list[RandomVariable | Var]:
     """The random variables inside inputs, in order."""
-    if isinstance(value, RandomVariable | Var):
+    if isinstance(value, (RandomVariable, Var)):
         return [value]
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [rv for item in value for rv in random_variables(item)]
     if isinstance(value, dict):
         return [rv for item in value.values() for rv in random_variables(item)]
@@ -230,11 +230,11 @@ def random_variables(value: object) -> list[RandomVariable | Var]:
 
 def translated(value: object, known: Mapping[object, Any]) -> object:
     """Inputs with the random variables of this run in place of those that were recorded."""
-    if isinstance(value, RandomVariable | Var):
+    if isinstance(value, (RandomVariable, Var)):
         if value not in known:
             raise IRKeyError(f"Trace: {value!r} is used before a call returned it")
         return known[value]
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [translated(item, known) for item in value]
     if isinstance(value, Node):
         mapping = {old: new for old, new in known.items() if isinstance(old, Var)}
@@ -265,13 +265,13 @@ def _name_outputs(inst: Instruction, names: dict[int, str]) -> list[str]:
 
 def _named(value: object, names: Mapping[int, str]) -> object:
     """Inputs with names for random variables, to be printed."""
-    if isinstance(value, RandomVariable | Var):
+    if isinstance(value, (RandomVariable, Var)):
         return Name(_lookup(value, names))
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_named(item, names) for item in value]
     if isinstance(value, IndexMap):
         return Name(index_map_text(_renamed(value, names)))
-    if isinstance(value, Node) and not isinstance(value, IntImm | FloatImm | StringImm):
+    if isinstance(value, Node) and not isinstance(value, (IntImm, FloatImm, StringImm)):
         return Name(str(_renamed(value, names)))
     return value
 
@@ -288,17 +288,17 @@ def _renamed(value: N, names: Mapping[int, str]) -> N:
 
 
 def _to_json(value: object, names: Mapping[int, str]) -> object:
-    if isinstance(value, RandomVariable | Var):
+    if isinstance(value, (RandomVariable, Var)):
         return _lookup(value, names)
     if value is None:
         return "None"
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_to_json(item, names) for item in value]
     if isinstance(value, StringImm):
         return f'"{value.value}"'
     if isinstance(value, str):
         return f'"{value}"'
-    if isinstance(value, IntImm | FloatImm):
+    if isinstance(value, (IntImm, FloatImm)):
         return value.value
     if isinstance(value, Node):
         return save_json(_renamed(value, names))
@@ -335,14 +335,14 @@ def _decoded(kind: InstructionKind, index: int, value: object) -> object:
 
 def _plain(value: object) -> object:
     """A value of attributes or decisions as JSON has it."""
-    if isinstance(value, IntImm | FloatImm | StringImm):
+    if isinstance(value, (IntImm, FloatImm, StringImm)):
         return value.value
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, PrimExpr | Node):
+    if isinstance(value, (PrimExpr, Node)):
         return save_json(value)
     raise IRTypeError(f"Trace.as_json: there is no JSON form of a {type(value).__name__}")

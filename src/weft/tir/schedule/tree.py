@@ -65,7 +65,7 @@ def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
     """``child_references`` of any statement, without memory."""
     nearest_nodes: list[For | BlockRealize] = []
     for inner in substatements(stmt):
-        if isinstance(inner, For | BlockRealize):
+        if isinstance(inner, (For, BlockRealize)):
             nearest_nodes.append(inner)
         else:
             nearest_nodes.extend(nearest(inner))
@@ -99,7 +99,7 @@ def _is_plain(stmt: Stmt) -> bool:
         if isinstance(inner, For):
             if not is_only_loops_and_blocks(inner):
                 return False
-        elif isinstance(inner, SeqStmt | AllocateConst | DeclBuffer):
+        elif isinstance(inner, (SeqStmt, AllocateConst, DeclBuffer)):
             if not _is_plain(inner):
                 return False
         elif not isinstance(inner, BlockRealize):
@@ -125,7 +125,7 @@ def all_references(stmt: Stmt) -> Iterator[For | Block]:
         item = stack.pop()
         if isinstance(item, BlockRealize):
             yield item.block
-        elif isinstance(item, For | Block):
+        elif isinstance(item, (For, Block)):
             yield item
         stack.extend(reversed(substatements(item)))
 
@@ -228,7 +228,7 @@ class SRefTree(Protocol):
 
 def stmt_of(sref: StmtSRef) -> For | Block:
     """The loop or block of a live reference."""
-    assert isinstance(sref.stmt, For | Block)
+    assert isinstance(sref.stmt, (For, Block))
     return sref.stmt
 
 
@@ -274,7 +274,7 @@ def realize_of(state: SRefTree, sref: StmtSRef) -> BlockRealize:
         body = state.function_of(sref)[1].body
         assert isinstance(body, BlockRealize)
         return body
-    assert isinstance(sref.parent.stmt, For | Block)
+    assert isinstance(sref.parent.stmt, (For, Block))
     for child in child_references(sref.parent.stmt):
         if isinstance(child, BlockRealize) and child.block is sref.stmt:
             return child
@@ -310,7 +310,7 @@ def is_conditional(sref: StmtSRef, top: StmtSRef) -> bool:
     item = sref
     while item is not top and item.parent is not None:
         above = item.parent.stmt
-        assert isinstance(above, For | Block)
+        assert isinstance(above, (For, Block))
         if not is_only_loops_and_blocks(above) and not _always_reached(above.body, item.stmt):
             return True
         item = item.parent
@@ -321,7 +321,7 @@ def _always_reached(stmt: Stmt, target: Stmt | None) -> bool:
     node = stmt.block if isinstance(stmt, BlockRealize) else stmt
     if node is target:
         return True
-    if isinstance(stmt, For | BlockRealize | IfThenElse | While):
+    if isinstance(stmt, (For, BlockRealize, IfThenElse, While)):
         return False
     for inner in substatements(stmt):
         if _always_reached(inner, target):

@@ -45,7 +45,7 @@ def is_plain(condition: PrimExpr) -> bool:
 
 def comparisons(condition: Any) -> list[CompareExpr]:
     """The integer comparisons in a condition, which may be joined by and, or, not."""
-    if isinstance(condition, And | Or):
+    if isinstance(condition, (And, Or)):
         return comparisons(condition.a) + comparisons(condition.b)
     if isinstance(condition, Not):
         return comparisons(condition.a)

@@ -121,7 +121,7 @@ class _Candidates(Visitor):
             return
         if self.is_free(condition):
             self.condition = condition
-        elif isinstance(condition, And | Or):
+        elif isinstance(condition, (And, Or)):
             if HoistedConditionals.BooleanExpression in self.owner.conditionals:
                 self.consider(condition.a)
                 self.consider(condition.b)

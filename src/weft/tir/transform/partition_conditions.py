@@ -144,7 +144,7 @@ class ConditionFinder(Visitor):
 
 def is_single_branch(stmt: Stmt) -> bool:
     """Whether a statement is one ``if`` without ``else``, directly or inside of loops."""
-    while isinstance(stmt, For | AttrStmt):
+    while isinstance(stmt, (For, AttrStmt)):
         stmt = stmt.body
     return isinstance(stmt, IfThenElse) and stmt.else_case is None
 

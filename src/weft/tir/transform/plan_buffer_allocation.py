@@ -169,7 +169,7 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
     around = [item for item in first.path[: depth + 1] if isinstance(item, For)]
     if any(id(loop.loop_var) in first.reducing for loop in around):
         return False  # init runs in the first iteration only: the others read what it wrote
-    if any(isinstance(item, IfThenElse | While) for item in inner):
+    if any(isinstance(item, (IfThenElse, While)) for item in inner):
         return False
     guards = [item.predicate for item in inner if isinstance(item, BlockRealize)]
     if not all(_says_inside(guard, first.indices, buffer) for guard in guards):

@@ -79,7 +79,7 @@ class _Simplify(StmtMutator):
         return buffer
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        if isinstance(expr, Var | IntImm):
+        if isinstance(expr, (Var, IntImm)):
             return expr
         return self.analyzer.simplify(_with_data_variables(expr))
 
@@ -108,7 +108,7 @@ class _Simplify(StmtMutator):
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
         value = self.visit(let.value)
-        if isinstance(value, IntImm | FloatImm | Var) and not _shapes_a_buffer(let):
+        if isinstance(value, (IntImm, FloatImm, Var)) and not _shapes_a_buffer(let):
             return self.visit(substitute(let.body, {let.var: value}))
         if let.var.dtype.is_bool and not has_data(value):
             self.conditions[let.var] = value

@@ -108,7 +108,7 @@ class _Share(StmtMutator):
 def _chain(stmt: Stmt) -> tuple[list[object], Stmt]:
     """The allocations and declarations around a statement, and that statement."""
     chain: list[object] = []
-    while isinstance(stmt, Allocate | DeclBuffer):
+    while isinstance(stmt, (Allocate, DeclBuffer)):
         chain.append(stmt)
         stmt = stmt.body
     return chain, stmt

@@ -99,7 +99,7 @@ def _statements(stmt: Stmt) -> int:
     if isinstance(stmt, For):
         extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else 1
         return max(extent, 1) * _statements(stmt.body)
-    if isinstance(stmt, BufferStore | Evaluate):
+    if isinstance(stmt, (BufferStore, Evaluate)):
         return 1
     total = 0
     for name in stmt.CHILDREN:

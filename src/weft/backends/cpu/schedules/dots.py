@@ -76,7 +76,7 @@ def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _P
 
 def _is_axis(index: PrimExpr) -> bool:
     """Whether an index is a plain axis, or the constant that is left of an axis of one value."""
-    return isinstance(index, Var | IntImm)
+    return isinstance(index, (Var, IntImm))
 
 
 def _is_sum_of_products(nest: Nest) -> bool:

@@ -45,7 +45,7 @@ class Values:
         if block is None or store is None or block.init is None:
             return None
         value = store.value
-        if not isinstance(value, Add | Max) or not isinstance(value, kind):
+        if not isinstance(value, (Add, Max)) or not isinstance(value, kind):
             return None
         held, new = value.a, value.b
         own = isinstance(held, BufferLoad) and held.buffer is buffer

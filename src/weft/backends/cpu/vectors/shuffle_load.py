@@ -119,7 +119,7 @@ class _Shuffles(StmtMutator):
     def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
         """Compute with two shuffles of the same order before shuffling, so that one is enough."""
         inner: BinaryExpr = self.visit_default(expr)
-        if not inner.dtype.is_float or not isinstance(inner, Add | Sub | Mul):
+        if not inner.dtype.is_float or not isinstance(inner, (Add, Sub, Mul)):
             return inner
         picked = [side for side in (inner.a, inner.b) if isinstance(side, Shuffle)]
         if not picked or not expr_deep_equal(picked[0].indices, picked[-1].indices):
@@ -224,7 +224,7 @@ def _is_picked(load: BufferLoad) -> bool:
 def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
     """Whether an index is a run already, or loads by it cannot be shuffles (bits, data)."""
     return (
-        isinstance(index, Ramp | Broadcast)
+        isinstance(index, (Ramp, Broadcast))
         or bool(buffer.strides)
         or buffer.dtype.is_bool
         or bool(collect(index, (BufferLoad, Let, Shuffle)))

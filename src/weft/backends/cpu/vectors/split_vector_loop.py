@@ -116,7 +116,7 @@ def _converts_halves(loop: For) -> bool:
     buffers = [store.buffer for store in stores]
     buffers += [load.buffer for load in collect(loop.body, BufferLoad)]
     return (
-        any(isinstance(value, Add | Sub | Mul | Div) for value in values)
+        any(isinstance(value, (Add, Sub, Mul, Div)) for value in values)
         and not collect(loop.body, (Call, For, Select, Max, Min))
         and all(buffer.scope() == "global" for buffer in buffers)
     )

@@ -89,7 +89,7 @@ def _operand(store: BufferStore) -> PrimExpr:
     The whole value, if it does not read that element.
     """
     value = store.value
-    assert isinstance(value, Max | Min)
+    assert isinstance(value, (Max, Min))
     for held, other in ((value.a, value.b), (value.b, value.a)):
         if isinstance(held, BufferLoad) and held.buffer is store.buffer:
             if held.predicate is None and all_deep_equal(held.indices, store.indices):

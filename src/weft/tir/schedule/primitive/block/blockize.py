@@ -73,7 +73,7 @@ def blockize(
         realize, reuse = blockized(state, at, preserve_unit_iters)
         state.replace(at, realize, reuse)
         return self._block_rv(realize.block)
-    if not isinstance(target, list | tuple) or not target:
+    if not isinstance(target, (list, tuple)) or not target:
         raise IRTypeError(
             f"sch.blockize: target: expected a LoopRV or a list of BlockRV, got {target!r}"
         )
@@ -110,7 +110,7 @@ def _blockize_several(
     )
     realize = BlockRealize(first.outer_values, first.outer_condition, outer)
     old = place.stmt
-    assert isinstance(old, For | Block)
+    assert isinstance(old, (For, Block))
     items = _items(old)
     parent = old.with_(body=seq(*items[:low], realize, *items[low + len(ordered) :]))
     if isinstance(old, Block) and isinstance(parent, Block):
@@ -134,7 +134,7 @@ def _neighbours(
     place = srefs[0].parent if alone else tree.lowest_common_ancestor(srefs)
     assert place is not None
     old = place.stmt
-    assert isinstance(old, For | Block)
+    assert isinstance(old, (For, Block))
     by_position: dict[int, StmtSRef] = {}
     for sref in srefs:
         path = {id(sref.stmt), *[id(item.stmt) for item in tree.loops_above(sref, stop=place)]}

@@ -93,7 +93,7 @@ def get_child_blocks(self: Session, block_or_loop: BlockRV | LoopRV) -> list[Blo
     [BlockRV(B), BlockRV(C)]
     """
     stmt = self._sref(block_or_loop).stmt
-    assert isinstance(stmt, For | Block)
+    assert isinstance(stmt, (For, Block))
     return self._block_rvs([realize.block for realize in tree.child_realizes(stmt)])
 
 

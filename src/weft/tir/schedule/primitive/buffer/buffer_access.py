@@ -139,14 +139,14 @@ def _with_ranges(self: Session, arguments: dict[str, Any]) -> None:
 
 def _returned(ranges: Callable[..., Any], axes: Sequence[Var]) -> list[Any]:
     result = ranges(*axes)
-    return list(result) if isinstance(result, list | tuple) else [result]
+    return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 def _ends(ranges: Sequence[ExprLike | tuple[ExprLike, ...] | list[ExprLike]]) -> list[PrimExpr]:
     """Begin and end of each range; one expression is the range of one element."""
     ends: list[PrimExpr] = []
     for item in ranges:
-        if isinstance(item, list | tuple):
+        if isinstance(item, (list, tuple)):
             if len(item) != 2:
                 raise IRValueError(
                     f"sch.annotate_buffer_access: expected (begin, end), got {len(item)} items"

@@ -29,9 +29,9 @@ def buffer_position(
     value = getattr(given, "value", given)
     if isinstance(value, int) and not isinstance(value, bool) and required is not None:
         return required, value
-    if isinstance(given, list | tuple) and len(given) == 2:
+    if isinstance(given, (list, tuple)) and len(given) == 2:
         return _checked_pair(stmt, given, required)
-    if not isinstance(given, str | Buffer):
+    if not isinstance(given, (str, Buffer)):
         number = "a number, " if required else ""
         raise IRTypeError(
             f"expected {number}a name, a Buffer or a pair such as ('read', 0), got "

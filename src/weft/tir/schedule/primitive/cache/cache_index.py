@@ -227,7 +227,7 @@ class _Terms:
 
 def _is_harmless(expr: PrimExpr) -> bool:
     """Whether computing the node (not its operands) has no effect, reads nothing, cannot trap."""
-    if expr.dtype.lanes != 1 or isinstance(expr, BufferLoad | Let | Ramp | Broadcast):
+    if expr.dtype.lanes != 1 or isinstance(expr, (BufferLoad, Let, Ramp, Broadcast)):
         return False
     if isinstance(expr, Call):
         return effect_of(expr) in (CallEffectKind.Pure, CallEffectKind.ExprAnnotation)
@@ -355,7 +355,7 @@ class _Replace(Mutator):
         self.load = BufferLoad(stage.buffer, stage.axes)
 
     def visit(self, node: Any) -> Any:
-        if isinstance(node, PrimExpr) and not isinstance(node, Var | IntImm):
+        if isinstance(node, PrimExpr) and not isinstance(node, (Var, IntImm)):
             if self.terms.same(node, self.stage.expr):
                 return self.load
         return super().visit(node)

@@ -137,14 +137,14 @@ class Place(NamedTuple):
 def body_items(stmt: For | Block) -> Sequence[Stmt]:
     """The statements of a body, inside the constants and buffers it declares first."""
     body = stmt.body
-    while isinstance(body, AllocateConst | DeclBuffer):
+    while isinstance(body, (AllocateConst, DeclBuffer)):
         body = body.body
     return body.seq if isinstance(body, SeqStmt) else (body,)
 
 
 def inserted(body: Stmt, position: int, stage: Stmt) -> Stmt:
     """``body`` with ``stage`` before its statement ``position``."""
-    if isinstance(body, AllocateConst | DeclBuffer):
+    if isinstance(body, (AllocateConst, DeclBuffer)):
         return body.with_(body=inserted(body.body, position, stage))
     items = list(body.seq) if isinstance(body, SeqStmt) else [body]
     items.insert(position, stage)
@@ -177,7 +177,7 @@ def place_between(
     wanted = {id(block) for block in readers}
     node = scope.stmt
     while True:
-        assert isinstance(node, For | Block)
+        assert isinstance(node, (For, Block))
         items = body_items(node)
         inside = [members_of(item) for item in items]
         written = next(i for i, members in enumerate(inside) if id(writer) in members)
@@ -199,7 +199,7 @@ def place_before(state: ScheduleState, scope: StmtSRef, sref: StmtSRef) -> Place
     """Right before a block, in the loop or block directly around it."""
     parent = sref.parent
     assert parent is not None
-    assert isinstance(parent.stmt, For | Block)
+    assert isinstance(parent.stmt, (For, Block))
     for position, item in enumerate(body_items(parent.stmt)):
         if isinstance(item, BlockRealize) and item.block is sref.stmt:
             return Place(parent, position)
@@ -351,7 +351,7 @@ class Redirect(rewrite.BlockMutator):
             return indices
         return [
             index
-            if op.is_const_int(start, 0) and isinstance(index, Var | IntImm)
+            if op.is_const_int(start, 0) and isinstance(index, (Var, IntImm))
             else self.analyzer.simplify(op.subtract(index, start))
             for index, start in zip(indices, self.starts, strict=True)
         ]

@@ -162,7 +162,7 @@ class _Move(Move):
     def put(self, target: For) -> None:
         """Replace the loop, and take the block from where it was."""
         top = self.meeting
-        assert isinstance(top.stmt, For | Block)
+        assert isinstance(top.stmt, (For, Block))
         changes: dict[int, Stmt | None] = {id(self.block): None, id(self.loop.stmt): target}
         path = [*surgery.path_up(self.sref, top), *surgery.path_up(self.loop, top)]
         left = surgery.edited(top.stmt, changes, path)

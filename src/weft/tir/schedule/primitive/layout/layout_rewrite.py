@@ -100,7 +100,7 @@ class IndexContext(rewrite.BlockMutator):
 
     def simple(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
         """Indices simplified as a map of the loops and axes; a variable stays one."""
-        if all(isinstance(index, Var | IntImm) for index in indices):
+        if all(isinstance(index, (Var, IntImm)) for index in indices):
             return list(indices)
         used = collect(list(indices), Var)
         domains = {var: self.domains[var] for var in used if var in self.domains}

@@ -128,7 +128,7 @@ def _pad_map(given: Any, buffer: Buffer, index_map: IndexMap, dtype: str) -> Ind
     @functools.wraps(function)
     def typed(*indices: Any) -> Any:
         result = function(*indices)
-        items = result if isinstance(result, list | tuple) else [result]
+        items = result if isinstance(result, (list, tuple)) else [result]
         return [_typed(item, buffer, exact=False) for item in items]
 
     return IndexMap.from_func(typed, len(index_map.final_indices), index_dtype=dtype)
@@ -136,7 +136,7 @@ def _pad_map(given: Any, buffer: Buffer, index_map: IndexMap, dtype: str) -> Ind
 
 def _typed(value: object, buffer: Buffer, *, exact: bool) -> object:
     """A plain number as a constant of the buffer's type; ``exact``: an int is no float."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     dtype = buffer.dtype
     if "int" in str(dtype) and isinstance(value, int):
@@ -411,7 +411,7 @@ def _separator_arguments(self: Session, arguments: dict[str, Any]) -> None:
     arguments["buffer"] = buffer_position(self, arguments["block"], arguments["buffer"])
     given = arguments["axis_separators"]
     given = [] if given is None else given
-    if isinstance(given, str | int) or any(
+    if isinstance(given, (str, int)) or any(
         isinstance(getattr(item, "value", item), bool)
         or not isinstance(getattr(item, "value", item), int)
         for item in given

@@ -83,9 +83,9 @@ def unannotate(self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str) -> 
 
 def _value(self: Session, value: object) -> object:
     """The value with sampled numbers in place of their variables."""
-    if isinstance(value, bool | str | int | float | IntImm | FloatImm):
+    if isinstance(value, (bool, str, int, float, IntImm, FloatImm)):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_value(self, item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _value(self, item) for key, item in value.items()}

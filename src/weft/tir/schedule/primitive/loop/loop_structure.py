@@ -97,7 +97,7 @@ def _replace_realize(
     parent = sref.parent
     assert parent is not None
     above = parent.stmt
-    assert isinstance(above, For | Block)
+    assert isinstance(above, (For, Block))
     realize = next(
         item
         for item in tree.child_references(above)

@@ -83,7 +83,7 @@ def merge(self: Session, *loops: LoopRV) -> LoopRV:
     place = tree.lowest_common_ancestor(srefs)
     chains = [_chain(state, sref, place) for sref in srefs]
     above = place.stmt
-    assert isinstance(above, For | Block)
+    assert isinstance(above, (For, Block))
     positions = _positions(state, srefs, chains, above)
     for sref, chain in zip(srefs[1:], chains[1:], strict=True):
         _check_same_extents(state, srefs[0], sref, chains[0], chain)
@@ -230,7 +230,7 @@ def _check_order(
     state: ScheduleState, place: StmtSRef, chains: Sequence[Chain], positions: Sequence[int]
 ) -> None:
     above = place.stmt
-    assert isinstance(above, For | Block)
+    assert isinstance(above, (For, Block))
     accesses = [_accesses(state, chain, place) for chain in chains]
     items = above.body.seq if isinstance(above.body, SeqStmt) else [above.body]
     for number, position in enumerate(positions):

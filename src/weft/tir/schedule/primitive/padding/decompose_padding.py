@@ -178,7 +178,7 @@ def _matched(
         "tir.if_then_else"
     ):
         reason = f"the value is {store.value}, not T.if_then_else(condition, value, constant)"
-    elif not isinstance(store.value.args[2], IntImm | FloatImm):
+    elif not isinstance(store.value.args[2], (IntImm, FloatImm)):
         reason = f"the value of padding, {store.value.args[2]}, is no constant"
     elif block.alloc_buffers or block.match_buffers or len(block.writes) != 1:
         reason = "it has buffers or views of its own"

@@ -118,7 +118,7 @@ def pad_einsum(self: Session, block: BlockRV | str, padding: Sequence[int]) -> N
     }
     work = _Padded(stmt, copies, {**extents, **bound})
     item = top.stmt
-    assert isinstance(item, For | Block)
+    assert isinstance(item, (For, Block))
     padded = work.visit(item)
     before = [_copy(region.buffer, copies, write=False) for region in stmt.reads]
     after = [_copy(region.buffer, copies, write=True) for region in stmt.writes]
@@ -179,7 +179,7 @@ def _replace(
         if isinstance(stmt, SeqStmt):
             return seq(*[placed(inner) for inner in stmt.seq])
         body = getattr(stmt, "body", None)
-        if body is None or isinstance(stmt, For | BlockRealize):
+        if body is None or isinstance(stmt, (For, BlockRealize)):
             return stmt
         return stmt.with_(body=placed(body))
 
@@ -359,17 +359,17 @@ def _vanishes(expr: PrimExpr, axis: Var) -> bool:
         return any(index is axis for index in expr.indices)
     if isinstance(expr, Cast):
         return _vanishes(expr.value, axis)
-    if isinstance(expr, Add | Sub):
+    if isinstance(expr, (Add, Sub)):
         return _vanishes(expr.a, axis) and _vanishes(expr.b, axis)
     if isinstance(expr, Mul):
         left, right = _vanishes(expr.a, axis), _vanishes(expr.b, axis)
         return (left and (right or _is_finite(expr.b))) or (right and _is_finite(expr.a))
-    return isinstance(expr, IntImm | FloatImm) and expr.value == 0
+    return isinstance(expr, (IntImm, FloatImm)) and expr.value == 0
 
 
 def _is_finite(expr: PrimExpr) -> bool:
     """Whether 0 times the expression is surely 0: no data in floats, which may be infinite."""
-    return isinstance(expr, IntImm | FloatImm) or not expr.dtype.is_float
+    return isinstance(expr, (IntImm, FloatImm)) or not expr.dtype.is_float
 
 
 # ---- the padded buffers
