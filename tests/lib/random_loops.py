@@ -2,7 +2,7 @@
 
 Values are integers, so that results are equal or wrong. Loops are bounded by an input, a constant
 or a computed condition; they carry scalars, vectors of unknown length and vectors that grow, scan
-values out, stand in each other and in branches, and use values from outside.
+values out, append to sequences, stand in each other and in branches, and use values from outside.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-SCALAR, VECTOR, GROWN = "scalar", "vector", "grown"
+SCALAR, VECTOR, GROWN, SEQUENCE = "scalar", "vector", "grown", "sequence"
 _RANKS = {SCALAR: 0, VECTOR: 1, GROWN: 1}
 _BINARY = ("Add", "Sub", "Mul", "Max", "Min", "Mod")
 _UNARY = ("Neg", "Abs", "Identity")
@@ -34,11 +34,11 @@ class Block:
 class RandomLoops:
     """Draws one model: ``model``; ``inputs`` draws arguments for it.
 
-    Every second one has nothing that grows, so that it runs natively.
+    Every second one has nothing that grows, so that it runs natively; every fourth has sequences.
     """
 
     def __init__(self, seed: int) -> None:
-        self.grows = seed % 2 == 1
+        self.grows, self.has_sequences = seed % 2 == 1, seed % 4 == 1
         self.random = random.Random(seed)
         self.names = 0
         self.constants: dict[str, np.ndarray] = {}
@@ -86,6 +86,9 @@ class RandomLoops:
         return name
 
     def info(self, name: str, kind: str) -> onnx.ValueInfoProto:
+        if kind == SEQUENCE:
+            item = helper.make_tensor_type_proto(TensorProto.INT64, [None])
+            return helper.make_value_info(name, helper.make_sequence_type_proto(item))
         shape = [None] * _RANKS[kind]
         return helper.make_tensor_value_info(name, TensorProto.INT64, shape)
 
@@ -104,6 +107,8 @@ class RandomLoops:
         drawn: list[Callable[[Block, int], object]] = [self.binary, self.binary, self.unary]
         if depth < DEEPEST:
             drawn += [self.branch, self.loop]
+        if SEQUENCE in block.values.values():
+            drawn += [self.read_sequence, self.change_sequence]
         for _ in range(self.random.randint(1, most)):
             self.random.choice(drawn)(block, depth)
 
@@ -124,6 +129,26 @@ class RandomLoops:
         """The value in a range in which no product overflows."""
         return self.emit(block, block.values[value], "Mod", [value, self.constant(MODULUS)])
 
+    def read_sequence(self, block: Block, _depth: int) -> None:
+        """An item of a sequence, which has one always, or how many there are."""
+        sequence = self.pick(block, SEQUENCE)
+        length = self.emit(block, SCALAR, "SequenceLength", [sequence])
+        if self.random.random() < 0.5:
+            place = self.emit(block, "", "Mod", [self.pick(block, SCALAR), length])
+            self.emit(block, VECTOR, "SequenceAt", [sequence, place])
+
+    def change_sequence(self, block: Block, _depth: int) -> str:
+        """One more item, or one less and then two more."""
+        sequence = self.pick(block, SEQUENCE)
+        if self.random.random() < 0.3:
+            places = [self.constant(0)] if self.random.random() < 0.5 else []
+            sequence = self.emit(block, "", "SequenceErase", [sequence, *places])
+            vector = self.pick(block, VECTOR)
+            sequence = self.emit(block, "", "SequenceInsert", [sequence, vector])
+        places = [self.constant(self.random.choice([0, -1]))] if self.random.random() < 0.3 else []
+        vector = self.pick(block, VECTOR)
+        return self.emit(block, SEQUENCE, "SequenceInsert", [sequence, vector, *places])
+
     def condition(self, block: Block) -> str:
         if self.random.random() < 0.3:
             return "flag"
@@ -132,7 +157,8 @@ class RandomLoops:
 
     def branch(self, block: Block, depth: int) -> None:
         """An If whose branches give values of the same kinds."""
-        kinds = [self.random.choice([SCALAR, VECTOR]) for _ in range(self.random.randint(1, 2))]
+        drawn = [SCALAR, VECTOR, *[SEQUENCE] * (SEQUENCE in block.values.values())]
+        kinds = [self.random.choice(drawn) for _ in range(self.random.randint(1, 2))]
         condition = self.condition(block)
         graphs = [self.branch_graph(block, depth, kinds) for _ in range(2)]
         names = [self.name() for _ in kinds]
@@ -156,7 +182,9 @@ class RandomLoops:
         """A Loop; what it scans out, and what grows, is summed up, so that it can be used."""
         drawn = [SCALAR, VECTOR, GROWN] if self.grows else [SCALAR, VECTOR]
         kinds = [SCALAR, *self.random.choices(drawn, k=self.random.randint(0, 2))]
-        starts = [self.pick(block, VECTOR if kind == GROWN else kind) for kind in kinds]
+        if self.has_sequences:
+            kinds.append(SEQUENCE)
+        starts = [self.start(block, kind) for kind in kinds]
         count = self.random.choice([0, 0, 1, 2]) if self.grows else 0
         scans = self.random.choices([SCALAR, VECTOR], k=count)
         way = self.random.choice(["input", "both", "constant", "condition"])
@@ -172,11 +200,32 @@ class RandomLoops:
             if kind == GROWN:
                 axes = self.constant([0])
                 self.emit(block, SCALAR, "ReduceSum", [name, axes], keepdims=0)
+            if kind == SEQUENCE:
+                self.joined(block, name)
         for name, kind in zip(names[len(kinds) :], scans, strict=True):
             axes = self.constant([0] if kind == SCALAR else [0, 1])
             # of no step, ONNX Runtime has rows of no elements where the length is not known
             total = self.emit(block, SCALAR, "ReduceSum", [name, axes], keepdims=0)
             self.small(block, total)
+
+    def start(self, block: Block, kind: str) -> str:
+        """A value with which a loop begins."""
+        if kind != SEQUENCE:
+            return self.pick(block, VECTOR if kind == GROWN else kind)
+        if SEQUENCE in block.values.values() and self.random.random() < 0.5:
+            return self.pick(block, SEQUENCE)
+        return self.emit(block, "", "SequenceConstruct", [self.pick(block, VECTOR)])
+
+    def joined(self, block: Block, sequence: str) -> None:
+        """The sum of all items of a sequence, and how many elements they have together."""
+        new_axis = self.random.randint(0, 1)
+        whole = self.emit(
+            block, "", "ConcatFromSequence", [sequence], axis=self.random.randint(-1, 0),
+            new_axis=new_axis,
+        )  # fmt: skip
+        axes = self.constant([0, 1] if new_axis else [0])
+        self.small(block, self.emit(block, SCALAR, "ReduceSum", [whole, axes], keepdims=0))
+        self.emit(block, SCALAR, "Size", [whole])
 
     def body(
         self, block: Block, depth: int, kinds: Sequence[str], scans: Sequence[str], way: str
@@ -207,6 +256,8 @@ class RandomLoops:
 
     def following(self, block: Block, state: str, kind: str) -> str:
         """The next value of a state: often another value of the step; a grown one gets longer."""
+        if kind == SEQUENCE:
+            return self.change_sequence(block, 0)
         if kind != GROWN:
             return self.pick(block, kind)
         if self.random.random() < 0.2:

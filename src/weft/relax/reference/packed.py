@@ -9,7 +9,11 @@ import numpy as np
 from weft.relax.reference.frame import Value
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
-from weft.runtime.vm import data_dependent, rows  # noqa: F401 - they register what graphs call
+from weft.runtime.vm import (  # noqa: F401 - they register what graphs call
+    data_dependent,
+    rows,
+    sequences,
+)
 from weft.runtime.vm.library import alloc_shape_heap
 
 

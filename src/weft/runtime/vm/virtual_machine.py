@@ -24,6 +24,7 @@ from weft.runtime.vm import (  # noqa: F401 - they register what compiled code c
     data_dependent,
     interrupts,
     rows,
+    sequences,
 )
 from weft.runtime.vm.bytecode import VMFunction, last_uses
 from weft.runtime.vm.executable import Executable, first_names

@@ -276,16 +276,17 @@ def test_a_loop_of_many_steps():
     np.testing.assert_array_equal(made, [2000, 2000])
 
 
-def test_a_loop_over_a_sequence_whose_length_the_data_gives_names_its_input():
-    body = graph([node("SequenceInsert", "s x", "s2"), node("Identity", "c", "c2")],
-                 [info("i", "int64", []), info("c", "bool", []), helper.make_value_info(
-                     "s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, [2])))],
-                 [info("c2", "bool", []), info("s2")])  # fmt: skip
-    proto = model([node("SequenceEmpty", "", "q"), node("Loop", "m k q", "p", body=body),
-                   node("ConcatFromSequence", "p", "y", axis=0)],
-                  [info("m", "int64", []), info("x", shape=[2])], ["y"],
-                  constants={"k": np.array(True)})  # fmt: skip
-    with pytest.raises(ConstantNeededError, match="its input M must be known at import") as caught:
+def test_a_loop_over_an_optional_whose_length_the_data_gives_names_its_input():
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    optional = helper.make_optional_type_proto(kind)
+    body = graph([node("Identity", "s", "s2"), node("Identity", "c", "c2")],
+                 [info("i", "int64", []), info("c", "bool", []),
+                  helper.make_value_info("s", optional)],
+                 [info("c2", "bool", []), helper.make_value_info("s2", optional)])  # fmt: skip
+    proto = model([node("Optional", "x", "q"), node("Loop", "m - q", "p", body=body),
+                   node("OptionalGetElement", "p", "y")],
+                  [info("m", "int64", []), info("x", shape=[2])], ["y"])  # fmt: skip
+    with pytest.raises(ConstantNeededError, match="its input M or cond, as it carries") as caught:
         from_onnx(proto)
     assert caught.value.sources == {"m"}
 

@@ -32,6 +32,7 @@ from weft.relax.frontend.onnx.value import (
     GraphValue,
     MapValue,
     OptionalValue,
+    RunSequence,
     SequenceValue,
     TextTable,
     TextValue,
@@ -88,14 +89,21 @@ def _leaves(value: Given) -> list[np.ndarray]:
     return [np.asarray(value)]
 
 
+def _array(returned: Returned) -> np.ndarray:
+    return returned.numpy() if isinstance(returned, NDArray) else np.asarray(returned)
+
+
 def _result(returned: Returned, value: GraphValue) -> Output:
     """A result as ONNX's suite expects it: arrays, lists of them, None."""
     if isinstance(value, SequenceValue):
         assert isinstance(returned, Iterable)
         return [_result(item, inner) for item, inner in zip(returned, value.items, strict=True)]
+    if isinstance(value, RunSequence):
+        assert isinstance(returned, Iterable)
+        return [from_storage(_array(item), value.elem or 0) for item in returned]
     if isinstance(value, OptionalValue):
         return None if value.content is None else _result(returned, value.content)
-    array = returned.numpy() if isinstance(returned, NDArray) else np.asarray(returned)
+    array = _array(returned)
     if isinstance(value, TextValue) and not isinstance(value.texts, TextTable):
         texts: np.ndarray = np.array(value.texts, object)[array]
         return texts

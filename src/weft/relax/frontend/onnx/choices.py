@@ -143,5 +143,6 @@ def _join(choice: BranchesDifferError, first: Attempt, second: Attempt, rest: Re
     if choice.condition.rank != 0:
         flag = context.emit(op.reshape(flag, []))
     chosen = context.emit(If(flag, first.body, second.body))
-    for name, value in zip(rest.outputs, all_rebuilt(context, chosen, first.values), strict=True):
+    values = all_rebuilt(context, chosen, first.values, second.values)
+    for name, value in zip(rest.outputs, values, strict=True):
         rest.scope.set(name, value)

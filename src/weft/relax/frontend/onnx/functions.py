@@ -22,6 +22,7 @@ from weft.relax.frontend.onnx.value import (
     GraphValue,
     MapValue,
     OptionalValue,
+    RunSequence,
     SequenceValue,
     TextValue,
 )
@@ -84,6 +85,10 @@ def type_proto(value: GraphValue | None) -> TypeProto:
         inner = value.items[0] if value.items else None
         sequence: TypeProto = helper.make_sequence_type_proto(type_proto(inner))
         return sequence
+    if isinstance(value, RunSequence):
+        items: TypeProto = helper.make_tensor_type_proto(value.elem or 0, None)
+        listed: TypeProto = helper.make_sequence_type_proto(items)
+        return listed
     if isinstance(value, OptionalValue):
         optional: TypeProto = helper.make_optional_type_proto(type_proto(value.content))
         return optional

@@ -49,6 +49,7 @@ from weft.relax.frontend.onnx.value import (
     Dim,
     GraphValue,
     OptionalValue,
+    RunSequence,
     SequenceValue,
     TextTable,
     TextValue,
@@ -58,6 +59,7 @@ from weft.relax.op import call_pure_packed
 from weft.relax.struct_info import ObjectStructInfo, TensorStructInfo
 from weft.runtime import texts
 from weft.runtime.ndarray import array as make_ndarray
+from weft.runtime.vm import sequences
 from weft.support.public_entry import public_entry
 
 operators.load()
@@ -239,9 +241,12 @@ class _Import:
             self.scope.set(name, TextValue(index, table))
 
     def output(self, value: GraphValue) -> Expr:
-        """What the function returns of a value: texts that only the run knows as objects."""
+        """What the function returns of a value: what only the run knows as objects."""
         if isinstance(value, TextValue) and isinstance(value.texts, TextTable):
             return self.builder.emit(as_object(texts.TEXTS, value, value.texts))
+        if isinstance(value, RunSequence):
+            items = call_pure_packed(sequences.ITEMS, value.expr, sinfo_args=ObjectStructInfo())
+            return self.builder.emit(items)
         return flat_expr(value)
 
     def result(self, exprs: list[Expr], dataflow: bool) -> Var:

@@ -7,26 +7,27 @@
         else: (states..., scanned...)
 
 A state keeps its shape from step to step; dimensions that the body changes are symbols of the
-function, found by translating the body twice. What is scanned out is an object that holds a row
-for each step (weft.runtime.vm.rows).
+function, which translating the body tells (weft.relax.frontend.onnx.loop_states). What is scanned
+out is an object that holds a row for each step (weft.runtime.vm.rows), and so is a sequence
+(weft.runtime.vm.sequences).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
 from weft.relax.frontend.onnx.blocks import opened_block
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.errors import ConstantNeededError
+from weft.relax.frontend.onnx.loop_states import State, TensorState, state_of
 from weft.relax.frontend.onnx.protos import GraphProto
-from weft.relax.frontend.onnx.value import Dim, GraphValue, Value
+from weft.relax.frontend.onnx.results import flat_expr
+from weft.relax.frontend.onnx.run_sequences import run_sequence
+from weft.relax.frontend.onnx.value import GraphValue, RunSequence, SequenceValue, Value
 from weft.relax.ir.lattice import symbolic_vars
-from weft.relax.ir.shape_arith import same_dim
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -34,27 +35,6 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.runtime.vm.rows import ADD, STACK
-
-
-@dataclass
-class State:
-    """A value that the loop carries: its dimensions (None: the body changes it) and type."""
-
-    dims: list[Dim | None]
-    elem: int
-    dtype: str
-
-    def param(self, context: Context, name: str) -> Var:
-        """The parameter of it; dimensions that change are new symbols."""
-        dims = [context.new_dim("size") if dim is None else dim for dim in self.dims]
-        return Var(name, TensorStructInfo(dims, self.dtype))
-
-    def info(self) -> TensorStructInfo:
-        """What is known of it when the loop has ended."""
-        if None in self.dims:
-            return TensorStructInfo(None, self.dtype, ndim=len(self.dims))
-        return TensorStructInfo(self.dims, self.dtype)
-
 
 Slices = Callable[[Expr], list[Value]]
 """From the number of a step to what a Scan's body gets of the tensors that it scans."""
@@ -67,22 +47,36 @@ def dynamic_loop(
     carried: Sequence[GraphValue | None],
     body: GraphProto,
     slices: Slices | None = None,
-) -> list[Value]:
+) -> list[GraphValue]:
     """The carried values and what is scanned out when the loop has ended.
 
     The body is a Loop's; with ``slices`` it is a Scan's, which has no condition.
     """
-    tensors = [value for value in carried if isinstance(value, Value)]
     decided = limit if limit is not None and limit.constant is None else condition or limit
-    if len(tensors) < len(carried):
-        deciding_value = decided or next(value for value in carried if value is not None)
-        context.need(deciding_value, "M or cond, as it carries a sequence,")
-    states = [State(list(context.shape(v, "v_initial")), v.elem or 0, v.dtype) for v in tensors]
+    firsts = _first_values(context, decided, carried)
+    states = [state_of(context, value) for value in firsts]
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
     loop.slices = slices
     scanned = loop.trial()
-    return loop.build(condition, tensors, scanned)
+    return loop.build(condition, firsts, scanned)
+
+
+def _first_values(
+    context: Context, decided: Value | None, carried: Sequence[GraphValue | None]
+) -> list[Value | RunSequence]:
+    """What the loop begins with: tensors, and sequences of the run."""
+    values: list[Value | RunSequence] = []
+    for value in carried:
+        if isinstance(value, Value):
+            values.append(value)
+        elif isinstance(value, RunSequence | SequenceValue):
+            values.append(run_sequence(context, value))
+        elif decided is not None:
+            context.need(decided, "M or cond, as it carries text or an optional,")
+        else:
+            context.fail("a loop whose length the data gives carries tensors and sequences only")
+    return values
 
 
 class _Loop:
@@ -91,7 +85,7 @@ class _Loop:
         context: Context,
         body: GraphProto,
         limit: Value | None,
-        states: list[State],
+        states: Sequence[State],
         deciding: frozenset[str],
     ) -> None:
         self.context, self.body, self.states = context, body, states
@@ -101,29 +95,31 @@ class _Loop:
         if limit is not None:
             self.limit = self._scalar(limit)
 
-    def trial(self) -> list[State]:
-        """Translate the body to see which dimensions it changes; what it scans out."""
+    def trial(self) -> list[TensorState]:
+        """Translate the body until it changes no more of its states; what it scans out."""
         context = self.context
-        builder = context.builder
-        for _ in range(2):  # what one change of shape changes is seen in the second round
+        changes = True
+        while changes:  # it ends: states only lose what is known of them
             params = [state.param(context, "trial") for state in self.states]
             step = Var("step", TensorStructInfo([], "int64"))
             going = Var("going", TensorStructInfo([], "bool"))
-            with opened_block(builder, [step, going, *params]):
-                outputs = self._body([step, going, *params])
-            count = len(self.states)
-            afters = outputs[1 : 1 + count]
+            with opened_block(context.builder, [step, going, *params]):
+                _, afters, rows = self._body([step, going, *params])
+            changed = []
             for state, param, after in zip(self.states, params, afters, strict=True):
-                self._compare(state, param, after)
-        return [self._scanned(value) for value in outputs[1 + count :]]
+                if isinstance(after, Value) and after.shape is None:
+                    self._need("carries on")
+                changed.append(state.weaken(context, param, after))
+            changes = any(changed)
+        return [self._scanned(value) for value in rows]
 
-    def _scanned(self, value: Value) -> State:
+    def _scanned(self, value: Value) -> TensorState:
         """What is scanned out: rows of one shape, which the body must not make of its own."""
         dims = self.context.shape(value, "scan output")
         outside = self.context.builder.known_symbols()
         if any(symbol not in outside for dim in dims for symbol in symbolic_vars(dim)):
             self._need("scans out")
-        return State([None, *dims], value.elem or 0, value.dtype)
+        return TensorState([None, *dims], value.elem or 0, value.dtype)
 
     def _need(self, what: str) -> NoReturn:
         """Raise ConstantNeededError: then the steps are written out, if their number is known."""
@@ -133,42 +129,37 @@ class _Loop:
             self.deciding,
         )
 
-    def _body(self, params: Sequence[Var]) -> list[Value]:
-        context = self.context
-        elems = [INT64, None, *[state.elem for state in self.states]]
-        pairs = zip(params, elems, strict=True)
-        values = [Value(context.builder, param, None, elem) for param, elem in pairs]
+    def _body(self, params: Sequence[Var]) -> tuple[Value, list[GraphValue], list[Value]]:
+        """Whether to go on, the next states, and what is scanned out."""
+        context, count = self.context, len(self.states)
+        step, going = [Value(context.builder, param) for param in params[:2]]
+        pairs = zip(self.states, params[2:], strict=True)
+        given: list[GraphValue] = [state.value(context, param) for state, param in pairs]
         outer, context.translator.is_looping = context.translator.is_looping, True
         try:
             if self.slices is None:
-                outputs = context.translator.graph(self.body, context.scope, values)
+                inputs = [step, going, *given]
+                again, *outputs = context.translator.graph(self.body, context.scope, inputs)
             else:
-                given = [*values[2:], *self.slices(params[0])]
-                states = context.translator.graph(self.body, context.scope, given)
-                outputs = [values[1], *states]
+                again, inputs = going, [*given, *self.slices(params[0])]
+                outputs = context.translator.graph(self.body, context.scope, inputs)
         finally:
             context.translator.is_looping = outer
-        tensors = [value for value in outputs if isinstance(value, Value)]
-        if len(tensors) < len(outputs):
-            context.fail("a loop whose length the data gives carries tensors only")
-        return tensors
-
-    def _compare(self, state: State, param: Var, after: Value) -> None:
-        dims = after.shape
-        if dims is None:
-            self._need("carries on")
-        before = param.struct_info.shape.values
-        if len(dims) != len(state.dims) or after.dtype != state.dtype:
-            self.context.fail("its body changes the rank or the type of a carried value")
-        for axis, (old, new) in enumerate(zip(before, dims, strict=True)):
-            if not same_dim(old, new):
-                state.dims[axis] = None
+        rows = [value for value in outputs[count:] if isinstance(value, Value)]
+        if not isinstance(again, Value) or len(rows) < len(outputs[count:]):
+            context.fail("expected a condition, and tensors to scan out, from its body")
+        following = zip(self.states, outputs[:count], strict=True)
+        return again, [state.given(context, value) for state, value in following], rows
 
     def build(
-        self, condition: Value | None, carried: Sequence[Value], scanned: list[State]
-    ) -> list[Value]:
+        self,
+        condition: Value | None,
+        carried: Sequence[Value | RunSequence],
+        scanned: Sequence[TensorState],
+    ) -> list[GraphValue]:
+        """The function, and the call that starts it."""
         context, builder = self.context, self.context.builder
-        everything = [*self.states, *scanned]
+        everything: list[State] = [*self.states, *scanned]
         info = TupleStructInfo([state.info() for state in everything])
         step = Var("step", TensorStructInfo([], "int64"))
         going = Var("going", TensorStructInfo([], "bool"))
@@ -194,21 +185,24 @@ class _Loop:
         ]
         start = [context.constant(0, "int64").expr, first, *[v.expr for v in carried], *empty]
         results = builder.emit(Call(name, start))
-        return [self._result(results, index, state) for index, state in enumerate(everything)]
+        return [
+            state.ended(context, builder.emit(results[index]))
+            for index, state in enumerate(everything)
+        ]
 
     def _step(self, name: Var, params: Sequence[Var]) -> SeqExpr:
         """The body, and the call of the function with its results."""
         context, builder = self.context, self.context.builder
         count = len(self.states)
         with opened_block(builder) as opened:
-            outputs = self._body(params[: 2 + count])
+            again, afters, new_rows = self._body(params[: 2 + count])
             rows = []
-            for old, new in zip(params[2 + count :], outputs[1 + count :], strict=True):
+            for old, new in zip(params[2 + count :], new_rows, strict=True):
                 call = op.call_pure_packed(ADD, old, new.expr, sinfo_args=ObjectStructInfo())
                 rows.append(context.emit(call))
             following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
-            going = self._scalar(outputs[0])
-            states = [value.expr for value in outputs[1 : 1 + count]]
+            going = self._scalar(again)
+            states = [flat_expr(value) for value in afters]
             result = builder.emit(Call(name, [following, going, *states, *rows]))
         return opened.ending_in(result)
 
@@ -216,7 +210,7 @@ class _Loop:
         """A number of steps or a condition, which may have one element, without dimensions."""
         return value.expr if value.rank == 0 else self.context.emit(op.reshape(value.expr, []))
 
-    def _end(self, params: Sequence[Var], scanned: Sequence[State]) -> SeqExpr:
+    def _end(self, params: Sequence[Var], scanned: Sequence[TensorState]) -> SeqExpr:
         context, count = self.context, 2 + len(self.states)
         with opened_block(context.builder) as opened:
             stacked = [
@@ -225,11 +219,3 @@ class _Loop:
             ]
             result = context.builder.emit(Tuple([*params[2:count], *stacked]))
         return opened.ending_in(result)
-
-    def _result(self, results: Expr, index: int, state: State) -> Value:
-        context = self.context
-        part: Expr = context.builder.emit(results[index])
-        if None in state.dims:
-            dims = [context.new_dim("loop") if dim is None else dim for dim in state.dims]
-            part = context.matched(part, dims)
-        return Value(context.builder, part, None, state.elem)

@@ -7,10 +7,12 @@ from typing import TypeAlias
 from weft.relax.expr import Expr, Tuple
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.relax.frontend.onnx.run_sequences import joint_dims, joint_type, visible
 from weft.relax.frontend.onnx.value import (
     GraphValue,
     MapValue,
     OptionalValue,
+    RunSequence,
     SequenceValue,
     TextTable,
     TextValue,
@@ -34,10 +36,21 @@ def flat_expr(value: GraphValue | None) -> Expr:
     return value.rows.expr if isinstance(value, MapValue) else value.expr
 
 
+def joint_value(context: Context, first: GraphValue, second: GraphValue) -> GraphValue:
+    """What is known of a value that is one of two of the same structure."""
+    if isinstance(first, RunSequence) and isinstance(second, RunSequence):
+        elem = joint_type(context, first.elem, second.elem)
+        dims = visible(context, joint_dims(context, first.dims, second.dims))
+        return RunSequence(first.expr, elem, dims, first.sources)
+    return first
+
+
 def structure(value: GraphValue) -> Structure:
     """What both branches must agree in: kinds, numbers of items, element types, ranks."""
     if isinstance(value, SequenceValue):
         return ("sequence", *[structure(item) for item in value.items])
+    if isinstance(value, RunSequence):
+        return ("sequence of the run",)
     if isinstance(value, OptionalValue):
         content = [] if value.content is None else [structure(value.content)]
         return ("optional", *content)
@@ -57,6 +70,8 @@ def rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
             for index, item in enumerate(like.items)
         ]
         return SequenceValue(items, like.elem, like.sources)
+    if isinstance(like, RunSequence):
+        return RunSequence(expr, like.elem, like.dims, like.sources)
     if isinstance(like, OptionalValue):
         content = None if like.content is None else rebuilt(context, expr, like.content)
         return OptionalValue(content, like.sources)
@@ -67,8 +82,12 @@ def rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
     return Value(context.builder, expr, None, like.elem, like.sources)
 
 
-def all_rebuilt(context: Context, expr: Expr, likes: list[GraphValue]) -> list[GraphValue | None]:
-    """The values of an expression that is one value, or the tuple of several."""
+def all_rebuilt(
+    context: Context, expr: Expr, firsts: list[GraphValue], seconds: list[GraphValue]
+) -> list[GraphValue | None]:
+    """The values of an expression that is one value of two blocks, or the tuple of several."""
+    pairs = zip(firsts, seconds, strict=True)
+    likes = [joint_value(context, first, second) for first, second in pairs]
     if len(likes) == 1:
         return [rebuilt(context, expr, likes[0])]
     return [rebuilt(context, context.emit(expr[index]), like) for index, like in enumerate(likes)]

@@ -73,6 +73,7 @@ from weft.relax.frontend.onnx.value import (
     MapValue,
     OptionalValue,
     Result,
+    RunSequence,
     SequenceValue,
     TextTable,
     TextValue,
@@ -402,6 +403,8 @@ class Translator:
         """A converter's result as a value; ``held`` is its type if that is held in bytes."""
         if item is None or isinstance(item, SequenceValue | OptionalValue | TextValue | MapValue):
             return item
+        if isinstance(item, RunSequence):
+            return RunSequence(item.expr, item.elem, item.dims, item.sources or sources)
         if isinstance(item, Value):
             if not item.sources and sources:
                 return Value(self.builder, item._expr, item.known, item.elem, sources)

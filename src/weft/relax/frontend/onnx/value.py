@@ -149,6 +149,29 @@ class SequenceValue:
         self.items, self.elem, self.sources = list(items), elem, sources
 
 
+class RunSequence:
+    """A sequence of tensors whose number of items only the run tells.
+
+    Attributes:
+        expr: the object that holds the items (weft.runtime.vm.sequences).
+        elem: the element type of the items; None while no item is known.
+        dims: what the shapes of all items have in common, None for an extent in which they differ;
+            None itself while no item is known. All items have one rank.
+    """
+
+    __slots__ = ("dims", "elem", "expr", "sources")
+
+    def __init__(
+        self,
+        expr: Expr,
+        elem: int | None,
+        dims: Sequence[Dim | None] | None,
+        sources: frozenset[str] = frozenset(),
+    ) -> None:
+        self.expr, self.elem, self.sources = expr, elem, sources
+        self.dims = None if dims is None else list(dims)
+
+
 class OptionalValue:
     """An optional: ``content`` is None where it is empty."""
 
@@ -208,7 +231,7 @@ class MapValue:
         return self.rows.sources
 
 
-GraphValue: TypeAlias = Value | SequenceValue | OptionalValue | TextValue | MapValue
+GraphValue: TypeAlias = Value | SequenceValue | RunSequence | OptionalValue | TextValue | MapValue
 """What a name of a graph stands for."""
 Item: TypeAlias = GraphValue | RelaxLike | None
 """One output of a converter: None if nobody uses it, a tensor, or what ``emit`` makes one of."""

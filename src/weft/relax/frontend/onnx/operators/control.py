@@ -7,9 +7,9 @@ other loops are recursive functions (weft.relax.frontend.onnx.loops).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.protos import GraphProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.results import all_rebuilt, flat_expr, structure
-from weft.relax.frontend.onnx.value import Dim, GraphValue, Value
+from weft.relax.frontend.onnx.results import Structure, all_rebuilt, flat_expr, structure
+from weft.relax.frontend.onnx.run_sequences import can_run, run_sequence
+from weft.relax.frontend.onnx.value import Dim, GraphValue, SequenceValue, Value
 from weft.support.errors import TVMError
 
 STEPS: Final = 4096
@@ -44,15 +45,16 @@ def choose(
         insist(translator, context, condition, taken)
         return translator.graph(branches[taken.index], context.scope)
     try:
-        parts = [_branch(context, graph) for graph in branches]
+        parts = [_branch(context, graph, _as_it_is) for graph in branches]
     except TVMError as error:
         error.add_note(
             f"in a branch of the {context.where}, whose condition is not known at import; where "
             "that branch does not fit the inputs, make the condition an initializer"
         )
         raise BranchesDifferError(str(error), context, condition, branches) from error
-    structures = [[structure(value) for value in values] for _, values in parts]
-    if structures[0] != structures[1]:
+    if _structures(parts)[0] != _structures(parts)[1] and _differ_in_sequences(parts):
+        parts = [_branch(context, graph, _of_the_run) for graph in branches]
+    if _structures(parts)[0] != _structures(parts)[1]:
         raise BranchesDifferError(
             f"{context.where}: its branches give tensors of other ranks or types, so its input "
             f"cond must be known at import, but it is computed from "
@@ -65,16 +67,48 @@ def choose(
     if condition.rank != 0:
         flag = context.emit(op.reshape(flag, []))
     chosen = context.emit(If(flag, parts[0][0], parts[1][0]))
-    return all_rebuilt(context, chosen, parts[0][1])
+    return all_rebuilt(context, chosen, parts[0][1], parts[1][1])
 
 
-def _branch(context: Context, graph: GraphProto) -> tuple[SeqExpr, list[GraphValue]]:
-    """The bindings of a branch, and the values of its outputs."""
+Part: TypeAlias = tuple[SeqExpr, list[GraphValue]]
+"""The bindings of a branch, and the values of its outputs."""
+
+
+def _branch(
+    context: Context,
+    graph: GraphProto,
+    given: Callable[[Context, GraphValue | None], GraphValue | None],
+) -> Part:
+    """A branch; ``given`` makes of each of its outputs what leaves it."""
     with opened_block(context.builder) as opened:
-        outputs = context.translator.graph(graph, context.scope)
+        outputs = [
+            given(context, value) for value in context.translator.graph(graph, context.scope)
+        ]
         exprs = [flat_expr(value) for value in outputs]
         result = context.builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
     return opened.ending_in(result), [value for value in outputs if value is not None]
+
+
+def _as_it_is(_context: Context, value: GraphValue | None) -> GraphValue | None:
+    return value
+
+
+def _of_the_run(context: Context, value: GraphValue | None) -> GraphValue | None:
+    """A sequence as an object of the program, so that branches may differ in its length."""
+    return run_sequence(context, value) if isinstance(value, SequenceValue) else value
+
+
+def _structures(parts: Sequence[Part]) -> list[list[Structure]]:
+    return [[structure(value) for value in values] for _, values in parts]
+
+
+def _differ_in_sequences(parts: Sequence[Part]) -> bool:
+    """Whether branches agree but for sequences that may be objects of the program."""
+    (_, firsts), (_, seconds) = parts
+    return len(firsts) == len(seconds) and all(
+        (can_run(first) and can_run(second)) or structure(first) == structure(second)
+        for first, second in zip(firsts, seconds, strict=True)
+    )
 
 
 @converter("Loop")
@@ -87,12 +121,11 @@ def loop(
 ) -> Sequence[GraphValue | None]:
     """The body again and again: carried values, then what each step scans out, stacked.
 
-    A loop whose number of steps is known is written out, and so is one that carries a sequence.
+    A loop whose number of steps is known is written out.
     """
-    tensors = [value for value in carried if isinstance(value, Value)]
     is_known = all(value is None or value.constant is not None for value in (trips, condition))
-    if not is_known and len(tensors) == len(carried):
-        return dynamic_loop(context, trips, condition, tensors, body)
+    if not is_known:
+        return dynamic_loop(context, trips, condition, carried, body)
     limit = None if trips is None else context.ints(trips, "M")
     most = None if limit is None else limit[0]
     going = condition
@@ -103,8 +136,6 @@ def loop(
         known = None if going is None else going.constant
         if known is not None and not known.ravel()[0]:
             break
-        if step >= STEPS and len(tensors) < len(carried):
-            context.fail(f"it carries a sequence: expected at most {STEPS} steps")
         if step >= STEPS or (going is not None and known is None):
             # the steps that were written out so far are not used, and removed as dead code
             return dynamic_loop(context, trips, condition, carried, body)
@@ -255,9 +286,10 @@ def _scanned_by_loop(
     """A Scan of as many steps as the run tells: a loop that takes the slices by its step."""
     ways, axes = outwards
     limit = context.value(context.dim_expr(scans.steps))
-    results = dynamic_loop(
+    values = dynamic_loop(
         context, limit, None, states, body, lambda step: scans.slices(context, step)
     )
+    results = [expect(value, Value) for value in values]
     rows = results[len(states) :]
     for index, value in enumerate(rows):
         rows_in_order = value.expr

@@ -1,5 +1,6 @@
-"""Sequences and optionals. Both exist at import only: their items are values of the graph, and how
-many there are is known. Positions must be known; ONNX's backend binds those that are inputs.
+"""Sequences and optionals. Most exist at import only: their items are values of the graph, and how
+many there are is known. Where a position or a number of items is not known, a sequence of tensors
+is an object of the program (weft.relax.frontend.onnx.run_sequences).
 """
 
 from __future__ import annotations
@@ -10,19 +11,29 @@ import numpy as np
 
 from weft.ir.node import expect
 from weft.relax import op
+from weft.relax.frontend.onnx import run_sequences
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import FLOAT
 from weft.relax.frontend.onnx.operators.indexing import check_sizes
 from weft.relax.frontend.onnx.protos import GraphProto, TypeProto
 from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.run_sequences import can_run, run_sequence
 from weft.relax.frontend.onnx.translator import sources_of
-from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import (
+    GraphValue,
+    OptionalValue,
+    RunSequence,
+    SequenceValue,
+    Value,
+)
 
 
 def items_of(context: Context, sequence: GraphValue | None) -> list[GraphValue]:
     """The items of a sequence, also of one inside of an optional."""
     if isinstance(sequence, OptionalValue):
         sequence = sequence.content
+    if isinstance(sequence, RunSequence):
+        context.need(sequence, "sequence, with its number of items,")
     if not isinstance(sequence, SequenceValue):
         context.fail("expected a sequence")
     return list(sequence.items)
@@ -45,6 +56,14 @@ def sequence_empty(context: Context, *, dtype: int = FLOAT) -> SequenceValue:
     return SequenceValue([], dtype)
 
 
+def _at_run(sequence: GraphValue | None, position: Value | None = None) -> bool:
+    """Whether an operator works on an object of the program."""
+    if isinstance(sequence, OptionalValue):
+        sequence = sequence.content
+    is_known = position is None or position.constant is not None
+    return isinstance(sequence, RunSequence) or (not is_known and can_run(sequence))
+
+
 def _position(context: Context, position: Value | None, count: int, more: int) -> int | None:
     if position is None:
         return None
@@ -57,6 +76,8 @@ def _position(context: Context, position: Value | None, count: int, more: int) -
 @converter("SequenceAt", since=11)
 def sequence_at(context: Context, sequence: GraphValue, position: Value) -> GraphValue:
     """One item."""
+    if _at_run(sequence, position):
+        return run_sequences.item_at(context, run_sequence(context, sequence), position)
     items = items_of(context, sequence)
     place = _position(context, position, len(items), 0)
     assert place is not None
@@ -66,8 +87,10 @@ def sequence_at(context: Context, sequence: GraphValue, position: Value) -> Grap
 @converter("SequenceInsert", since=11)
 def sequence_insert(
     context: Context, sequence: GraphValue, value: GraphValue, position: Value | None = None
-) -> SequenceValue:
+) -> SequenceValue | RunSequence:
     """With one more item, at the end by default."""
+    if _at_run(sequence, position):
+        return run_sequences.inserted(context, run_sequence(context, sequence), value, position)
     items = items_of(context, sequence)
     place = _position(context, position, len(items), 1)
     items.insert(len(items) if place is None else place, value)
@@ -77,8 +100,10 @@ def sequence_insert(
 @converter("SequenceErase", since=11)
 def sequence_erase(
     context: Context, sequence: GraphValue, position: Value | None = None
-) -> SequenceValue:
+) -> SequenceValue | RunSequence:
     """Without one item, the last by default."""
+    if _at_run(sequence, position):
+        return run_sequences.erased(context, run_sequence(context, sequence), position)
     items = items_of(context, sequence)
     place = _position(context, position, len(items), 0)
     items.pop(-1 if place is None else place)
@@ -88,6 +113,8 @@ def sequence_erase(
 @converter("SequenceLength", since=11)
 def sequence_length(context: Context, sequence: GraphValue) -> Value:
     """How many items there are."""
+    if _at_run(sequence):
+        return run_sequences.length(context, run_sequence(context, sequence))
     return context.constant(len(items_of(context, sequence)), "int64")
 
 
@@ -96,6 +123,8 @@ def concat_from_sequence(
     context: Context, sequence: GraphValue, *, axis: int, new_axis: int = 0
 ) -> Value:
     """The items one after the other, along an axis of theirs or a new one."""
+    if _at_run(sequence):
+        return run_sequences.joined(context, run_sequence(context, sequence), axis, new_axis)
     items = [expect(item, Value) for item in items_of(context, sequence)]
     exprs = [item.expr for item in items]
     joined = op.stack(exprs, axis) if new_axis else op.concat(exprs, axis)
@@ -105,9 +134,14 @@ def concat_from_sequence(
 @converter("SplitToSequence", since=11)
 def split_to_sequence(
     context: Context, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
-) -> SequenceValue:
+) -> SequenceValue | RunSequence:
     """Parts along an axis: of one size, of given sizes, or slices."""
     place = context.axis(x, axis)
+    if split is not None and not keepdims and split.rank == 0 and split.constant == 1:
+        split = None  # PyTorch writes unbind so; ONNX would keep the axis, ONNX Runtime does not
+    is_known = split is None or split.constant is not None
+    if not is_known or not isinstance(context.shape(x, "input")[place], int):
+        return run_sequences.split(context, x, split, place, keepdims)
     extent = context.extent(x, place, "input")
     sizes = [1] * extent
     if split is not None:
