@@ -10,6 +10,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+from tests.lib.syntax import nodes_of
+
 FRONTEND = Path("src/weft/relax/frontend")
 KERNELS = {"call_te", "emit_te", "te"}
 NO_OPERATOR = {
@@ -25,7 +27,7 @@ def kernels_of(tree):
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in KERNELS
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
     )
 
 

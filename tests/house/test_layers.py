@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tests.lib.syntax import nodes_of
+
 # The longest matching prefix decides. Several prefixes that form one room share its name.
 LEVEL: dict[str, tuple[int, str]] = {
     "weft.support": (0, "support"),
@@ -98,11 +100,11 @@ def imports(source, modules) -> Iterator[tuple[str, int, bool]]:
     """(imported first-party module, line, whether only for the type checker) of one file."""
     checked_only = {
         id(inner)
-        for node in ast.walk(source.tree)
+        for node in nodes_of(source.tree)
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
         for inner in ast.walk(node)
     }
-    for node in ast.walk(source.tree):
+    for node in nodes_of(source.tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -209,7 +211,7 @@ LATE_IMPORTS = {
 def test_only_tables_import_by_name(weft_sources):
     by_name = set()
     for source in weft_sources:
-        for node in ast.walk(source.tree):
+        for node in nodes_of(source.tree):
             if (
                 isinstance(node, ast.Call)
                 and ast.unparse(node.func) in ("importlib.import_module", "__import__")
@@ -226,7 +228,7 @@ def test_only_tables_import_by_name(weft_sources):
 def test_slots_are_the_listed_ones_and_each_is_filled_by_its_owner(weft_sources):
     by_module = {s.module: s for s in weft_sources}
     declared = {}
-    for node in ast.walk(by_module["weft.support.slots"].tree):
+    for node in nodes_of(by_module["weft.support.slots"].tree):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -236,7 +238,7 @@ def test_slots_are_the_listed_ones_and_each_is_filled_by_its_owner(weft_sources)
             declared[name] = owner
     assert declared == SLOTS
     for source in weft_sources:
-        for node in ast.walk(source.tree):
+        for node in nodes_of(source.tree):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)

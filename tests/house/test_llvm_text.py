@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tests.lib.syntax import nodes_of
+
 INSTRUCTION = re.compile(
     r"^\s*(define |declare |br (i1|label) |ret (void|i\d+|ptr) |store |%[\w.]+ = \w+ |@[\w.]+ = )",
     re.MULTILINE,
@@ -15,12 +17,12 @@ INSTRUCTION = re.compile(
 def texts(tree: ast.AST) -> Iterator[ast.Constant]:
     """String constants that are no docstrings."""
     documentation = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         body = getattr(node, "body", None)
         for stmt in body if isinstance(body, list) else ():
             if isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant):
                 documentation.add(id(stmt.value))
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) not in documentation:
                 yield node

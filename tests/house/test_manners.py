@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 
+from tests.lib.syntax import nodes_of
+
 # Names of places that mean nothing on another machine: workplaces and registry hosts.
 PLACES = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|opt/(?:pypi|wheels))\b|pythonhosted\.org|pypi\.org"
@@ -65,7 +67,7 @@ def test_marks_for_the_linter_and_the_type_checker_have_reasons(weft_sources):
 def test_no_bare_except_and_no_swallowed_exception(sources):
     wrong = []
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in nodes_of(source.tree):
             if not isinstance(node, ast.ExceptHandler):
                 continue
             where = f"{source.path}:{node.lineno}: "
@@ -82,7 +84,7 @@ def test_no_raise_of_plain_exception(weft_sources):
     wrong = [
         f"{source.path}:{node.lineno}"
         for source in weft_sources
-        for node in ast.walk(source.tree)
+        for node in nodes_of(source.tree)
         if isinstance(node, ast.Raise)
         and isinstance(node.exc, ast.Call)
         and ast.unparse(node.exc.func) in ("Exception", "BaseException")
@@ -93,7 +95,7 @@ def test_no_raise_of_plain_exception(weft_sources):
 def test_no_star_imports_and_no_relative_imports(sources):
     wrong = []
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in nodes_of(source.tree):
             if isinstance(node, ast.ImportFrom) and (node.level or node.names[0].name == "*"):
                 wrong.append(f"{source.path}:{node.lineno}: {ast.unparse(node)}")
     assert not wrong, "\n" + "\n".join(wrong)
@@ -102,7 +104,7 @@ def test_no_star_imports_and_no_relative_imports(sources):
 def test_no_first_party_imports_inside_functions(weft_sources):
     wrong = []
     for source in weft_sources:
-        for function in ast.walk(source.tree):
+        for function in nodes_of(source.tree):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for node in ast.walk(function):

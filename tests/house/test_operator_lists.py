@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lib.syntax import nodes_of
 from weft.relax.op.definition import FUNCTIONS
 
 MOST = 4
@@ -30,7 +31,7 @@ NAMES = frozenset(
 
 def listed(tree):
     """(line, names) of every literal that holds names of operators."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Dict):
             parts = node.keys
         elif isinstance(node, ast.Tuple | ast.List | ast.Set):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
+
 NAMES = re.compile(
     r"x86|i386|\bsse\d?|\bavx|\bfma3|\bamx|vnni|\bneon\b|\bsve\d?\b|aarch64|arm64|\briscv|"
     r"haswell|skylake|znver|cortex|neoverse|\bapple-m\d|\bxeon\b|\bepyc\b|"
@@ -30,17 +32,17 @@ ALLOWED: dict[str, tuple[int, str]] = {
 }
 
 
-def found(sources) -> Counter:
+@pytest.fixture(scope="module")
+def counts(weft_sources) -> Counter:
     """Module -> how often it names a processor or an instruction set."""
     counts: Counter = Counter()
-    for source in sources:
+    for source in weft_sources:
         if source.module != BACKENDS and not source.module.startswith(f"{BACKENDS}."):
             counts[source.module] = len(NAMES.findall(source.text))
     return +counts
 
 
-def test_only_backends_name_processors(weft_sources):
-    counts = found(weft_sources)
+def test_only_backends_name_processors(counts):
     more = [
         f"{module}: {count}, allowed {ALLOWED.get(module, (0, ''))[0]}"
         for module, count in sorted(counts.items())
@@ -49,8 +51,7 @@ def test_only_backends_name_processors(weft_sources):
     assert not more, "ask the target's backend (weft/backends), or its tables:\n" + "\n".join(more)
 
 
-def test_the_allowed_numbers_are_those_that_are_there(weft_sources):
-    counts = found(weft_sources)
+def test_the_allowed_numbers_are_those_that_are_there(counts):
     fewer = [
         f"{module}: {counts[module]}, allowed {most}"
         for module, (most, _) in ALLOWED.items()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from tests.lib.syntax import nodes_of
+
 CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time_ns", "process_time")
 SHORTEST = 300
 """Seconds that a limit has at least: a busy machine takes a hundred times what an idle one does."""
@@ -11,7 +13,7 @@ SHORTEST = 300
 
 def short_limits(tree):
     """The lines of calls with ``timeout=`` a number of seconds that a busy machine may need."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Call) and not getattr(node.func, "attr", "") == "Plan":
             for given in node.keywords:
                 value = getattr(given.value, "value", None)
@@ -21,17 +23,16 @@ def short_limits(tree):
 
 def times_asserted(tree):
     """The lines of assertions that read a clock."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Assert):
             names = {getattr(inner, "attr", "") for inner in ast.walk(node.test)}
             if names & set(CLOCKS):
                 yield node.lineno
 
 
-def test_tests_do_not_depend_on_the_speed_of_the_machine(root):
+def test_tests_do_not_depend_on_the_speed_of_the_machine(sources):
     wrong = []
-    for path in sorted((root / "tests").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in [(s.path, s.tree) for s in sources if s.path.parts[0] == "tests"]:
         wrong += [f"{path.name}:{line}: a limit under {SHORTEST} s" for line in short_limits(tree)]
         wrong += [f"{path.name}:{line}: asserts a time" for line in times_asserted(tree)]
     assert not wrong, "\n".join(wrong)

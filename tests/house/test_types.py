@@ -11,6 +11,8 @@ from collections import Counter
 
 import pytest
 
+from tests.lib.syntax import nodes_of
+
 MOST = 10
 """How often ``Any`` may be written in a thousand lines: where anything is really allowed."""
 SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})
@@ -25,12 +27,12 @@ def package_of(source):
 
 def count_any(tree):
     """How often a type is Any."""
-    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(tree))
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes_of(tree))
 
 
 def empty_names(tree):
     """The variables, parameters and functions whose names say nothing: (line, name)."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         name = None
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             name = node.id
