@@ -52,8 +52,9 @@ def transposed(x):
 
 def test_every_function_is_registered_and_known_by_its_operator():
     assert sorted(LIBRARY) == [
-        "cholesky", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_exp", "qr", "slogdet",
-        "solve", "solve_triangular", "svd", "svdvals",
+        "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "geqrf", "inv", "lstsq",
+        "lu_factor", "lu_solve", "lu_unpack", "matrix_exp", "ormqr", "qr", "slogdet", "solve",
+        "solve_triangular", "svd", "svdvals",
     ]  # fmt: skip
     for name in LIBRARY:
         assert get_global_func(f"weft.linalg.{name}").name == f"weft.linalg.{name}"
@@ -213,9 +214,71 @@ def test_exponentials_of_special_matrices():
     assert np.isnan(result[0]).all()
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 70, 40), (40, 70), (2, 1, 3)])
+def test_triangles_and_swaps_give_the_matrix(shape, dtype):
+    """Sizes above one panel among them."""
+    x = random(shape, dtype)
+    packed, pivots, info = run("lu_factor", x, True)
+    assert pivots.dtype == info.dtype == np.int32
+    assert (info == 0).all()
+    permutation, lower, upper = run("lu_unpack", packed, pivots)
+    count = min(shape[-2:])
+    assert lower.shape[-1] == upper.shape[-2] == pivots.shape[-1] == count
+    assert (np.abs(lower) <= 1).all()
+    np.testing.assert_array_equal(lower, np.tril(lower))
+    np.testing.assert_array_equal(upper, np.triu(upper))
+    close(permutation @ lower @ upper, x, dtype)
+
+
+def test_the_place_of_the_first_zero_of_each_stack():
+    x = np.stack([np.eye(3), np.diag([1.0, 0, 0]), np.zeros((3, 3))])
+    assert run("lu_factor", x, False)[2].tolist() == [0, 2, 1]
+    assert run("lu_factor", np.zeros((2, 0, 3)), True)[2].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
+@pytest.mark.parametrize("batches", [((), ()), ((2,), ()), ((), (3,)), ((2, 1), (3,))])
+def test_solutions_by_triangles(batches, adjoint, dtype):
+    a, b = random((*batches[0], 40, 40), dtype), random((*batches[1], 40, 2), dtype, 1)
+    a = (a + 9 * np.eye(40)).astype(dtype)[..., ::-1, :]  # so that rows are swapped
+    packed, pivots, _ = run("lu_factor", a, True)
+    x = run("lu_solve", packed, pivots, b, adjoint)
+    matrix = transposed(a) if adjoint else a
+    close(matrix @ x, np.broadcast_to(b, x.shape), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 5, 3)])
+def test_reflections_are_orthonormal_and_give_the_matrix(shape, dtype):
+    x = random(shape, dtype)
+    packed, tau = run("geqrf", x)
+    count = min(shape[-2:])
+    wide = np.zeros((*shape[:-2], shape[-2], shape[-1]), dtype)
+    wide[..., :count, :] = np.triu(packed)[..., :count, :]
+    close(run("ormqr", packed, tau, wide, False), x, dtype)
+    close(run("ormqr", packed, tau, x, True), wide, dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (1, 1), (3, 5, 5)])
+def test_eigenvectors_of_any_matrix(shape, dtype):
+    x = random(shape, dtype)
+    parts = run("eig", x)
+    assert all(part.dtype == dtype for part in parts)
+    values, vectors = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
+    close(x @ vectors, vectors * values[..., None, :], dtype)
+    close(np.linalg.norm(vectors, axis=-2), np.ones(values.shape), dtype)
+    real, imaginary = run("eigvals", x)
+    close(np.sort(real), np.sort(values.real), dtype)
+    close(np.sort(imaginary), np.sort(values.imag), dtype)
+
+
 NOT_SQUARE = ["inv", "solve", "solve_triangular", "det", "slogdet", "cholesky", "eigh", "eigvalsh",
-              "matrix_exp"]  # fmt: skip
+              "matrix_exp", "eig", "eigvals", "lu_solve"]  # fmt: skip
 REST = {"solve": (np.ones((2, 1)),), "solve_triangular": (np.ones((2, 1)), True, False),
+        "lu_solve": (np.ones(2, "int32"), np.ones((2, 1)), True),
         "cholesky": (False,), "eigh": (False,), "eigvalsh": (False,)}  # fmt: skip
 
 
@@ -241,6 +304,8 @@ REFUSED = [
     ("cholesky", (-np.eye(2), False), "expected positive definite matrices, got the matrix"),
     ("cholesky", (np.stack([np.eye(2)] * 2 + [-np.eye(2)]), True), r"number \[2\] of the stack"),
     ("svd", (np.full((2, 2), np.nan), True), "expected finite numbers"),
+    ("eig", (np.full((2, 2), np.nan),), "expected finite numbers"),
+    ("lu_factor", (np.zeros((2, 2)), True), "expected invertible matrices, got the matrix"),
 ]  # fmt: skip
 
 
@@ -254,7 +319,8 @@ def test_arguments_are_not_changed():
     for name, arguments in (
         ("inv", ()), ("det", ()), ("solve", (np.ones((3, 1)),)), ("matrix_exp", ()),
         ("solve_triangular", (np.ones((3, 1)), False, False)), ("qr", (True,)), ("svd", (True,)),
-        ("eigh", (True,)), ("cholesky", (True,)),
+        ("eigh", (True,)), ("cholesky", (True,)), ("lu_factor", (True,)), ("geqrf", ()),
+        ("ormqr", (np.ones(3), np.ones((3, 2)), False)), ("eig", ()),
     ):  # fmt: skip
         x = positive((3, 3), "float64")
         given = array(x)

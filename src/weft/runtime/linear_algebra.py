@@ -100,6 +100,11 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: b
     """As ``solve``, of the triangle of each matrix, row by row; a zero divides as any number."""
     _need_square("solve_triangular", a)
     _need_rows("solve_triangular", a, b)
+    return _substituted(a, b, upper, unitriangular)
+
+
+def _substituted(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
+    """The solution for a triangle, row by row."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     solved = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
     count = a.shape[-1]
@@ -218,3 +223,125 @@ def matrix_exp(x: np.ndarray) -> np.ndarray:
     for step in range(int(times.max())):
         power = np.where((times > step)[..., None, None], power @ power, power)
     return power.astype(x.dtype)
+
+
+_PANEL: Final = 32
+"""Columns of a matrix that are eliminated together, before a product updates the rest."""
+
+
+@_library("lu_factor", "invertible matrices")
+def lu_factor(x: np.ndarray, check: bool) -> tuple[np.ndarray, ...]:
+    """Both triangles in one matrix, the row (from 1) each row is swapped with, the first 0.
+
+    Right-looking elimination by panels with partial pivoting (Golub and Van Loan, section 3.4). The
+    last result is the place (from 1) of the first 0 on the diagonal of the upper triangle, else 0;
+    with ``check`` such a matrix is refused.
+    """
+    lu, (rows, columns) = x.copy(), x.shape[-2:]
+    count = min(rows, columns)
+    pivots = np.zeros((*x.shape[:-2], count), np.int32)
+    for start in range(0, count, _PANEL):
+        stop = min(start + _PANEL, count)
+        _eliminate(lu, pivots, start, stop)
+        if stop < columns:
+            done, right = slice(start, stop), slice(stop, None)
+            corner = lu[..., done, done]
+            lu[..., done, right] = _substituted(corner, lu[..., done, right], False, True)
+            lu[..., right, right] -= lu[..., right, done] @ lu[..., done, right]
+    is_zero = np.diagonal(lu, axis1=-2, axis2=-1) == 0
+    places = np.where(is_zero, np.arange(1, count + 1), count + 1)
+    first = places.min(-1, initial=count + 1)
+    if check and (first <= count).any():
+        raise np.linalg.LinAlgError("a zero on the diagonal")
+    return lu, pivots, np.where(first > count, 0, first).astype(np.int32)
+
+
+def _eliminate(lu: np.ndarray, pivots: np.ndarray, start: int, stop: int) -> None:
+    """Factor the columns from ``start`` to ``stop`` in place; whole rows are swapped."""
+    for column in range(start, stop):
+        pivot = column + np.argmax(np.abs(lu[..., column:, column]), -1)
+        pivots[..., column] = pivot + 1
+        place = pivot[..., None, None]
+        chosen, row = np.take_along_axis(lu, place, -2), lu[..., column : column + 1, :].copy()
+        np.put_along_axis(lu, place, row, -2)
+        lu[..., column : column + 1, :] = chosen
+        head = lu[..., column, column, None]
+        lu[..., column + 1 :, column] /= np.where(head == 0, 1, head)
+        within = slice(column + 1, stop)
+        factors, row = lu[..., column + 1 :, column, None], lu[..., column, None, within]
+        lu[..., column + 1 :, within] -= factors * row
+
+
+def _order(pivots: np.ndarray, rows: int) -> np.ndarray:
+    """Which row of the matrix is at each row of its triangles, by the swaps."""
+    order = np.array(np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)))
+    for row in range(pivots.shape[-1]):
+        place = pivots[..., row, None].astype(np.int64) - 1
+        other = np.take_along_axis(order, place, -1)
+        np.put_along_axis(order, place, order[..., row, None], -1)
+        order[..., row, None] = other
+    return order
+
+
+@_library("lu_unpack")
+def lu_unpack(lu: np.ndarray, pivots: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The permutation, the lower triangle with ones, the upper one; their product is the matrix."""
+    rows, columns = lu.shape[-2:]
+    count = min(rows, columns)
+    lower = np.tril(lu[..., :count], -1) + np.eye(rows, count, dtype=lu.dtype)
+    permutation = np.swapaxes(np.eye(rows, dtype=lu.dtype)[_order(pivots, rows)], -1, -2)
+    return permutation, lower, np.triu(lu[..., :count, :])
+
+
+@_library("lu_solve")
+def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) -> np.ndarray:
+    """The x of a x = b, or with ``adjoint`` of a^T x = b, by the triangles of a."""
+    _need_square("lu_solve", lu)
+    _need_rows("lu_solve", lu, b)
+    batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    order = np.broadcast_to(_order(pivots, lu.shape[-1]), (*batch, lu.shape[-1]))[..., None]
+    if not adjoint:
+        half = _substituted(lu, np.take_along_axis(b, order, -2), False, True)
+        return _substituted(lu, half, True, False)
+    turned = np.swapaxes(lu, -1, -2)
+    solved = _substituted(turned, _substituted(turned, b, False, False), True, True)
+    return np.take_along_axis(solved, np.argsort(order, -2), -2)
+
+
+@_library("geqrf")
+def geqrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A triangle with the vectors of reflections below it, and the factor of each reflection."""
+    packed, factors = np.linalg.qr(x, "raw")
+    return np.swapaxes(packed, -1, -2), factors
+
+
+@_library("ormqr")
+def ormqr(a: np.ndarray, tau: np.ndarray, b: np.ndarray, transpose: bool) -> np.ndarray:
+    """The product of the reflections I - tau v v^T, whose vectors ``geqrf`` gives, with b."""
+    _need_rows("ormqr", a, b)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    result = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
+    for place in range(tau.shape[-1])[:: 1 if transpose else -1]:
+        vector = a[..., place:, place, None].copy()
+        vector[..., 0, :] = 1
+        below = result[..., place:, :]
+        below -= tau[..., place, None, None] * vector * (np.swapaxes(vector, -1, -2) @ below)
+    return result
+
+
+@_library("eig", "finite numbers")
+def eig(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Eigenvalues and eigenvectors, of each the real and the imaginary parts."""
+    _need_square("eig", x)
+    values, vectors = np.linalg.eig(x)
+    parts = values.real, values.imag, vectors.real, vectors.imag
+    return tuple([np.asarray(part, x.dtype) for part in parts])
+
+
+@_library("eigvals", "finite numbers")
+def eigvals(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The real and the imaginary parts of the eigenvalues."""
+    _need_square("eigvals", x)
+    values = np.linalg.eigvals(x)
+    return np.asarray(values.real, x.dtype), np.asarray(values.imag, x.dtype)

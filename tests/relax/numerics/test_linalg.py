@@ -125,7 +125,56 @@ def factors():
               lambda x: np.linalg.svd(x, compute_uv=False), sizes=N)  # fmt: skip
 
 
-TABLE = Table([*squares(), *systems(), *factors()])
+def unpacked(x):
+    """The product of the permutation and of both triangles."""
+    whole = op.linalg.lu_factor(x)
+    split = op.linalg.lu_unpack(part(whole, 0), part(whole, 1))
+    return op.matmul(op.matmul(part(split, 0), part(split, 1)), part(split, 2))
+
+
+def solved_by_triangles(a, b, adjoint):
+    whole = op.linalg.lu_factor(a, check=True)
+    return op.linalg.lu_solve(part(whole, 0), part(whole, 1), b, adjoint)
+
+
+def reflected(x):
+    """The triangle, with all reflections undone."""
+    whole = op.linalg.geqrf(x)
+    triangle = op.triu(part(whole, 0))
+    return op.linalg.ormqr(part(whole, 0), part(whole, 1), triangle)
+
+
+def vectors_and_values(x):
+    """The real part of the eigenvectors times the eigenvalues: that of x times the vectors."""
+    whole = op.linalg.eig(x)
+    real, imaginary = (op.expand_dims(part(whole, i), -2) for i in (0, 1))
+    scaled = op.subtract(op.multiply(part(whole, 2), real), op.multiply(part(whole, 3), imaginary))
+    return op.subtract(scaled, op.matmul(x, part(whole, 2)))
+
+
+def packed():
+    for shape, sizes in ((("b", 5, 3), B), ((2, 3, "n"), N), (("n", 4), N)):
+        yield Case("linalg.lu_unpack", unpacked, [t(*shape)], lambda x: x, sizes)
+        yield Case("linalg.ormqr", reflected, [t(*shape)], lambda x: x, sizes)
+    for adjoint in (False, True):
+
+        def solution(a, b, adjoint=adjoint):
+            turned = np.swapaxes(a, -1, -2) if adjoint else a
+            return np.linalg.solve(turned, np.broadcast_to(b, (*a.shape[:-1], b.shape[-1])))
+
+        yield Case(
+            "linalg.lu_solve", lambda a, b, f=adjoint: solved_by_triangles(a, b, f),
+            [definite("b", 4, 4), t(4, 2)], solution, B, note=f"{adjoint=}",
+        )  # fmt: skip
+    yield Case("linalg.eig", lambda x: op.add(vectors_and_values(x), relax.const(1.0)),
+               [t(2, "n", "n")], np.ones_like, N)  # fmt: skip
+    for index, kind in enumerate((np.real, np.imag)):
+        yield Case("linalg.eigvals", lambda x, i=index: op.sort(part(op.linalg.eigvals(x), i)),
+                   [t("b", 3, 3)], lambda x, f=kind: np.sort(f(np.linalg.eigvals(x))),
+                   B, note=kind.__name__)  # fmt: skip
+
+
+TABLE = Table([*squares(), *systems(), *factors(), *packed()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
@@ -146,6 +195,18 @@ def tensor(*dims, dtype="float32"):
         (op.linalg.solve, [tensor(3, 3), tensor(4, 2)], "right sides of 3 rows, got the shapes"),
         (op.linalg.solve, [tensor(2, 3, 3), tensor(5, 3, 2)], "cannot broadcast the stacks"),
         (op.linalg.eigh, [tensor(3, 3, dtype="int32")], "expected float32 or float64, got int32"),
+        (op.linalg.eig, [tensor(3, 4)], r"expected square matrices, got the shape \(3, 4\)"),
+        (op.linalg.lu_unpack, [tensor(3, 4), tensor(3)], "pivots: expected int32, got float32"),
+        (
+            op.linalg.lu_unpack,
+            [tensor(2, 3, 4), tensor(2, 4, dtype="int32")],
+            r"pivots: expected the shape \(2, 3\), got \(2, 4\)",
+        ),
+        (
+            op.linalg.lu_solve,
+            [tensor(3, 3), tensor(3, dtype="int32"), tensor(4, 2)],
+            "right sides of 3 rows, got the shapes",
+        ),
     ],
 )
 def test_what_is_refused(infer, function, infos, text):

@@ -130,10 +130,13 @@ def slogdet(x: Expr) -> None:
 
 
 def _solved(
-    call: Call, a: TensorStructInfo, rows: Callable[[Sequence[Extent]], Extent]
+    call: Call, a: TensorStructInfo, rows: Callable[[Sequence[Extent]], Extent], right: int = 1
 ) -> TensorStructInfo:
-    """The info of x in a x = b, whose batches broadcast; ``rows`` tells how many x has."""
-    b = _matrices(call, 1)
+    """The info of x in a x = b, whose batches broadcast; ``rows`` tells how many x has.
+
+    b is argument number ``right``.
+    """
+    b = _matrices(call, right)
     dtype = common_dtype(call, [a, b])
     mine, its = dims_of(a), dims_of(b)
     rank = -1 if -1 in (a.ndim, b.ndim) else max(a.ndim, b.ndim)
@@ -245,3 +248,107 @@ def infer_eigh(call: Call) -> StructInfo:
 @operator("relax.linalg.eigh", infer_eigh, **_library("eigh"))
 def eigh(x: Expr, upper: bool = False) -> None:
     """(eigenvalues from the smallest, eigenvectors as columns) of symmetric matrices."""
+
+
+def infer_lu_factor(call: Call) -> StructInfo:
+    """A matrix of the same shape, a number for each pivot, and one for each matrix."""
+    info = _matrices(call)
+    pivots = _of(info, lambda dims: [*dims[:-2], _shorter(dims[-2], dims[-1])], 1, "int32")
+    return TupleStructInfo([info, pivots, _of(info, lambda dims: dims[:-2], 2, "int32")])
+
+
+@operator("relax.linalg.lu_factor", infer_lu_factor, **_library("lu_factor"))
+def lu_factor(x: Expr, check: bool = False) -> None:
+    """(both triangles in one, swaps of rows from 1, place of the first 0 from 1, 0 without).
+
+    With ``check`` a matrix with such a 0 is an error.
+    """
+
+
+def _need_pivots(call: Call, lu: TensorStructInfo) -> None:
+    """The second argument must hold a row for each column that is eliminated."""
+    pivots = tensor(call, 1)
+    if pivots.dtype not in (VOID, "int32"):
+        fail(call, f"{param_name(call, 1)}: expected int32, got {pivots.dtype}; use astype")
+    mine, its = dims_of(lu), dims_of(pivots)
+    if mine is None or its is None:
+        return
+    expected = [*mine[:-2], _shorter(mine[-2], mine[-1])]
+    if len(expected) != len(its) or any(map(differ, expected, its)):
+        fail(
+            call,
+            f"{param_name(call, 1)}: expected the shape {show_dims(expected)}, got "
+            f"{show_dims(its)}",
+        )
+
+
+def infer_lu_unpack(call: Call) -> StructInfo:
+    """(..., m, m), (..., m, k) and (..., k, n); k is the smaller one of m and n."""
+    info = _matrices(call)
+    _need_pivots(call, info)
+    return TupleStructInfo(
+        [
+            _of(info, lambda dims: [*dims[:-1], dims[-2]]),
+            _of(info, lambda dims: [*dims[:-1], _shorter(dims[-2], dims[-1])]),
+            _of(info, lambda dims: [*dims[:-2], _shorter(dims[-2], dims[-1]), dims[-1]]),
+        ]
+    )
+
+
+@operator("relax.linalg.lu_unpack", infer_lu_unpack, **_library("lu_unpack"))
+def lu_unpack(lu: Expr, pivots: Expr) -> None:
+    """(permutation, lower triangle with ones, upper triangle) of what ``lu_factor`` gives."""
+
+
+def infer_lu_solve(call: Call) -> StructInfo:
+    """(..., n, n), (..., n) and (..., n, k) give (..., n, k); the batches broadcast."""
+    info = _square(call)
+    _need_pivots(call, info)
+    return _solved(call, info, lambda dims: dims[-2], right=2)
+
+
+@operator("relax.linalg.lu_solve", infer_lu_solve, **_library("lu_solve"))
+def lu_solve(lu: Expr, pivots: Expr, b: Expr, adjoint: bool = False) -> None:
+    """x with a x = b, or with ``adjoint`` a^T x = b; a 0 on the diagonal divides as any number."""
+
+
+def infer_geqrf(call: Call) -> StructInfo:
+    """A matrix of the same shape, and a number for each reflection."""
+    return TupleStructInfo([_matrices(call), infer_svdvals(call)])
+
+
+@operator("relax.linalg.geqrf", infer_geqrf, **_library("geqrf"))
+def geqrf(x: Expr) -> None:
+    """(triangle of ``qr`` with the vectors of its reflections below, factors of reflections)."""
+
+
+def infer_ormqr(call: Call) -> StructInfo:
+    """(..., m, n), (..., k) and (..., m, j) give (..., m, j); the batches broadcast."""
+    info = _matrices(call)
+    common_dtype(call, [info, tensor(call, 1)])
+    return _solved(call, info, lambda dims: dims[-2], right=2)
+
+
+@operator("relax.linalg.ormqr", infer_ormqr, **_library("ormqr"))
+def ormqr(a: Expr, tau: Expr, b: Expr, transpose: bool = False) -> None:
+    """Q b or Q^T b, where ``a`` and ``tau`` hold the reflections of Q as ``geqrf`` gives them."""
+
+
+def infer_eigvals(call: Call) -> StructInfo:
+    """Two numbers for each row."""
+    return TupleStructInfo([infer_eigvalsh(call)] * 2)
+
+
+@operator("relax.linalg.eigvals", infer_eigvals, **_library("eigvals"))
+def eigvals(x: Expr) -> None:
+    """(real, imaginary) parts of the eigenvalues, in the order of LAPACK."""
+
+
+def infer_eig(call: Call) -> StructInfo:
+    """Two numbers for each row, and two matrices."""
+    return TupleStructInfo([*[infer_eigvalsh(call)] * 2, *[_square(call)] * 2])
+
+
+@operator("relax.linalg.eig", infer_eig, **_library("eig"))
+def eig(x: Expr) -> None:
+    """(real, imaginary) parts of eigenvalues, and of eigenvectors as columns of length 1."""

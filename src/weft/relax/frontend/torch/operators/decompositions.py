@@ -18,11 +18,12 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter, overload_name
 from weft.support.errors import UnsupportedError
 
-_CHECK: Final = "aten._linalg_check_errors.default"
+CHECK: Final = "aten._linalg_check_errors.default"
 Results = Sequence[Expr | None]
 
 
-def _parts(context: Context, call: Call, count: int) -> list[Expr]:
+def parts(context: Context, call: Call, count: int) -> list[Expr]:
+    """The results of a call, as variables."""
     whole = context.emit(call)
     return [context.emit(TupleGetItem(whole, index)) for index in range(count)]
 
@@ -37,22 +38,30 @@ def _not_given(context: Context, index: int, what: str) -> Expr | None:
     return None
 
 
+def readers_of(context: Context, index: int) -> set[str]:
+    """The operators that read a result; ``CHECK`` is torch's own check of ``info``."""
+    items = [node for node in context.node.users if node.args[1] == index]
+    return {operator_name(user) for item in items for user in item.users}
+
+
 def _info(context: Context, index: int) -> Expr:
     """Zeros: all went well, or there was an error. Only torch's own check may read them."""
-    items = [node for node in context.node.users if node.args[1] == index]
-    readers = [user for item in items for user in item.users]
-    if any(operator_name(reader) != _CHECK for reader in readers):
+    if readers_of(context, index) - {CHECK}:
         raise UnsupportedError(
             f"{overload_name(context.node.target)}: info is read, but weft raises an error for a "
-            "matrix that has no result; use the function without _ex (torch.linalg.inv)"
+            "matrix that has no result; use the function without _ex (torch.linalg.solve)"
         )
     return op.zeros(context.results[index][0], "int32")
 
 
 @converter("aten.linalg_inv_ex.default")
 def inv_ex(context: Context, A: Expr, **_: object) -> Results:  # noqa: N803 - torch's name
-    """(inverse, info)."""
-    return op.linalg.inv(A), _info(context, 1)
+    """(inverse, info); where info is read, a singular matrix has no error but an inverse of NaN."""
+    if not readers_of(context, 1) - {CHECK}:
+        return op.linalg.inv(A), _info(context, 1)
+    factors, pivots, info = parts(context, op.linalg.lu_factor(A), 3)
+    unit = context.emit(op.eye(context.dims(A)[-1], dtype=context.dtype))
+    return op.linalg.lu_solve(factors, pivots, unit), info
 
 
 @converter("aten.linalg_cholesky_ex.default")
@@ -77,10 +86,10 @@ def det(context: Context, A: Expr) -> Results:  # noqa: N803 - torch's name
 def slogdet(context: Context, A: Expr) -> Results:  # noqa: N803 - torch's name
     """(sign, logarithm of the size, LU, pivots)."""
     rest = _not_given(context, 2, "LU"), _not_given(context, 3, "pivots")
-    return *_parts(context, op.linalg.slogdet(A), 2), *rest
+    return *parts(context, op.linalg.slogdet(A), 2), *rest
 
 
-def _turned(context: Context, matrices: Expr) -> Expr:
+def turned(context: Context, matrices: Expr) -> Expr:
     """Each matrix transposed."""
     rank = context.rank(matrices)
     axes = [*range(rank - 2), rank - 1, rank - 2]
@@ -109,8 +118,8 @@ def solve_ex(
         return op.squeeze(context.emit(op.linalg.solve(A, column)), [-1]), *rest
     if left:
         return op.linalg.solve(A, B), *rest
-    solved = op.linalg.solve(_turned(context, A), _turned(context, B))
-    return _turned(context, context.emit(solved)), *rest
+    solved = op.linalg.solve(turned(context, A), turned(context, B))
+    return turned(context, context.emit(solved)), *rest
 
 
 def _same(dims: Sequence[object], others: Sequence[object]) -> bool:
@@ -130,9 +139,9 @@ def solve_triangular(
     """The solution, of a triangle on the left or on the right."""
     if left:
         return op.linalg.solve_triangular(self, B, upper, unitriangular)
-    turned = _turned(context, self), _turned(context, B)
-    solved = context.emit(op.linalg.solve_triangular(*turned, not upper, unitriangular))
-    return _turned(context, solved)
+    sides = turned(context, self), turned(context, B)
+    solved = context.emit(op.linalg.solve_triangular(*sides, not upper, unitriangular))
+    return turned(context, solved)
 
 
 @converter("aten.triangular_solve.default")
@@ -146,23 +155,23 @@ def triangular_solve(
 ) -> Results:
     """(solution of A x = self, A)."""
     if transpose:
-        turned = _turned(context, A)
-        return op.linalg.solve_triangular(turned, self, not upper, unitriangular), A
+        other = turned(context, A)
+        return op.linalg.solve_triangular(other, self, not upper, unitriangular), A
     return op.linalg.solve_triangular(A, self, upper, unitriangular), A
 
 
 @converter("aten.cholesky_solve.default")
 def cholesky_solve(context: Context, self: Expr, input2: Expr, upper: bool = False) -> Expr:
     """The x of L L^T x = self, by two triangles."""
-    lower = _turned(context, input2) if upper else input2
+    lower = turned(context, input2) if upper else input2
     half = context.emit(op.linalg.solve_triangular(lower, self, False))
-    return op.linalg.solve_triangular(_turned(context, lower), half, True)
+    return op.linalg.solve_triangular(turned(context, lower), half, True)
 
 
 @converter("aten.linalg_qr.default")
 def qr(context: Context, A: Expr, mode: str = "reduced") -> Results:  # noqa: N803 - torch's name
     """(columns, triangle); without the columns in mode ``r``."""
-    columns, triangle = _parts(context, op.linalg.qr(A, mode == "complete"), 2)
+    columns, triangle = parts(context, op.linalg.qr(A, mode == "complete"), 2)
     return op.zeros([0], context.dtype) if mode == "r" else columns, triangle
 
 
@@ -176,7 +185,7 @@ def svd(
 ) -> Results:
     """(columns, singular values, rows)."""
     if context.is_read(0) or context.is_read(2):
-        return _parts(context, op.linalg.svd(A, full_matrices), 3)
+        return parts(context, op.linalg.svd(A, full_matrices), 3)
     return None, op.linalg.svdvals(A), None
 
 
@@ -191,15 +200,15 @@ def pinv(
 ) -> Expr:
     """The inverse on what singular values above max(atol, rtol * the largest one) span."""
     kind = context.dtype
-    left, values, right = _parts(context, op.linalg.svd(self, full_matrices=False), 3)
+    left, values, right = parts(context, op.linalg.svd(self, full_matrices=False), 3)
     largest = context.emit(op.max(values, [-1], keepdims=True))
     limit = op.multiply(largest, _relative(context, self, atol, rtol))
     if atol is not None:
         limit = op.maximum(context.emit(limit), _column(context, atol, kind))
     is_kept = context.emit(op.greater(values, context.emit(limit)))
     inverse = op.where(is_kept, op.divide(const(1.0, kind), values), const(0.0, kind))
-    scaled = op.multiply(_turned(context, right), op.expand_dims(context.emit(inverse), [-2]))
-    return op.matmul(context.emit(scaled), _turned(context, left))
+    scaled = op.multiply(turned(context, right), op.expand_dims(context.emit(inverse), [-2]))
+    return op.matmul(context.emit(scaled), turned(context, left))
 
 
 def _relative(context: Context, matrices: Expr, atol: Expr | None, rtol: Expr | None) -> Expr:
@@ -234,7 +243,7 @@ def eigh(
     """(eigenvalues, eigenvectors)."""
     upper = UPLO.upper() == "U"
     if context.is_read(1):
-        return _parts(context, op.linalg.eigh(A, upper), 2)
+        return parts(context, op.linalg.eigh(A, upper), 2)
     return op.linalg.eigvalsh(A, upper), None
 
 
@@ -253,7 +262,7 @@ def lstsq(
         rcond = float(np.finfo(context.dtype_of(self)).eps) * max(sides)
     is_vector = context.rank(b) == context.rank(self) - 1
     right = context.emit(op.expand_dims(b, [-1])) if is_vector else b
-    solution, rank = _parts(context, op.linalg.lstsq(self, right, rcond), 2)
+    solution, rank = parts(context, op.linalg.lstsq(self, right, rcond), 2)
     shapes = [shape for shape, _ in context.results]
     empty = [
         op.zeros([0], context.dtype) if shapes[index] == [0] else _not_given(context, index, what)
