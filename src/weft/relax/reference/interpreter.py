@@ -11,15 +11,17 @@ Each operator rounds its floats once, from float64 to the dtype of its result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
+from weft.relax.analysis.tail_calls import last_binding, tail_calls
 from weft.relax.distributed.execution import refuse_distributed_function
 from weft.relax.expr import (
     Binding,
@@ -46,6 +48,7 @@ from weft.relax.reference.forms import FORMS, LIBRARY
 from weft.relax.reference.frame import Frame, Value, as_value
 from weft.relax.reference.operators import reference_of
 from weft.relax.reference.packed import call_packed
+from weft.relax.reference.tail import Chain, TailCall, duty_key
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.runtime.vm.builtins import BUILTINS
 from weft.support.dtype import DataType
@@ -111,6 +114,7 @@ class Interpreter:
         self.observe = observe
         self.is_closed = is_closed
         self._accepted: set[str] = set()
+        self._tail_calls: dict[int, tuple[Function, frozenset[int]]] = {}
         self.functions: Mapping[str, BaseFunc] = {
             var.name_hint: func for var, func in mod.functions.items()
         }
@@ -121,9 +125,7 @@ class Interpreter:
         """Call a function of the module: a graph, or a PrimFunc on all its buffers."""
         func = self.functions.get(name)
         if isinstance(func, Function):
-            if name not in self._accepted:
-                refuse_distributed_function(name, func, "the interpreter")
-                self._accepted.add(name)
+            self.accept(name, func)
             return self.apply(name, func, values, None)
         if isinstance(func, PrimFunc):
             return self.call_prim_func(name, values)
@@ -132,8 +134,34 @@ class Interpreter:
         names = ", ".join(list(self.functions)[:8]) or "none"
         raise IRKeyError(f"the module has no function {name!r} to run; it has: {names}")
 
+    def accept(self, name: str, func: Function) -> None:
+        """Refuse a function of distributed tensors."""
+        if name not in self._accepted:
+            refuse_distributed_function(name, func, "the interpreter")
+            self._accepted.add(name)
+
     def apply(self, name: str, func: Function, values: list[Value], outer: Frame | None) -> Value:
-        """Run the body of a function on values."""
+        """Run the body of a function on values, and the functions that it ends with a call of."""
+        chain = Chain()
+        while True:
+            frame = self.activation(name, func, values, outer)
+            chain.calls = self.tail_calls(name, func, outer)
+            result = self.sequence(func.body, frame, chain)
+            info, what = func.ret_struct_info, f"{name}: the result"
+            if not isinstance(result, TailCall):
+                if info is not None:
+                    frame.check(result, info, what)
+                chain.settle(result)
+                return result
+            if info is not None:
+                chain.owe(partial(frame.check, info=info, what=what), duty_key(frame, info))
+            chain.leave()
+            name, func, values, outer = result.name, result.func, result.values, result.outer
+
+    def activation(
+        self, name: str, func: Function, values: list[Value], outer: Frame | None
+    ) -> Frame:
+        """A frame with the arguments of a function, which are checked."""
         frame = Frame(name, outer)
         if len(values) != len(func.params):
             names = ", ".join([param.name_hint for param in func.params])
@@ -148,10 +176,22 @@ class Interpreter:
             if param.struct_info is not None:
                 what = f"{name}: argument {number} ({param.name_hint})"
                 frame.check(value, param.struct_info, what)
-        result = self.sequence(func.body, frame)
-        if func.ret_struct_info is not None:
-            frame.check(result, func.ret_struct_info, f"{name}: the result")
-        return result
+        return frame
+
+    def tail_calls(self, name: str, func: Function, outer: Frame | None) -> frozenset[int]:
+        """The ids of the bindings whose calls may take the place of a function."""
+        known = self._tail_calls.get(id(func))
+        if known is None:
+
+            def is_itself(callee: RelaxExpr) -> bool:
+                if isinstance(callee, GlobalVar):
+                    return callee.name_hint == name and self.functions.get(name) is func
+                local = outer.values.get(callee) if outer and isinstance(callee, Var) else None
+                return isinstance(local, Closure) and local.func is func
+
+            known = func, frozenset([id(call) for call in tail_calls(func, is_itself)])
+            self._tail_calls[id(func)] = known
+        return known[1]
 
     def call_prim_func(self, name: str, values: list[Value]) -> Value:
         """Run a PrimFunc; it writes into the arrays that it is given."""
@@ -161,23 +201,50 @@ class Interpreter:
 
     # ---- bindings
 
-    def sequence(self, expr: Value, frame: Frame) -> Value:
-        """The bindings of a sequence in order, then its value."""
+    def sequence(self, expr: Value, frame: Frame, chain: Chain | None = None) -> Value:
+        """The bindings of a sequence in order, then its value.
+
+        With ``chain`` it is all that is left of a function: its value may be a TailCall.
+        """
         if not isinstance(expr, SeqExpr):
             return self.evaluate(expr, frame)
+        last = None if chain is None else last_binding(expr)
+        call: TailCall | None = None
         for block in expr.blocks:
             for binding in block.bindings:
-                self.bind(binding, frame)
-        return self.evaluate(expr.body, frame)
+                if chain is not None and call is not None:  # another name, or nothing to do
+                    self.owe(binding, frame, chain)
+                    continue
+                if binding is not last:
+                    self.bind(binding, frame)
+                    continue
+                value = self._computed(binding, frame, chain)
+                if chain is not None and isinstance(value, TailCall):
+                    call = value
+                    self.owe(binding, frame, chain)
+                else:
+                    self.keep(binding, value, frame)
+        return self.evaluate(expr.body, frame) if call is None else call
+
+    def owe(self, binding: Binding, frame: Frame, chain: Chain) -> None:
+        """Keep the value of a binding when it is there; what kills a value has nothing to do."""
+        info, value = binding.var.struct_info, binding.value
+        if isinstance(value, Call) and isinstance(value.op, Op):
+            return
+        key = None if info is None or self.observe is not None else duty_key(frame, info)
+        chain.owe(partial(self.keep, binding, frame=frame), key)
 
     def bind(self, binding: Binding, frame: Frame) -> None:
         """Compute one binding and check the value against its struct info."""
-        where = f"{frame.function}: {binding.var.name_hint}"
-        value = self._computed(binding, frame, where)
+        self.keep(binding, self._computed(binding, frame, None), frame)
+
+    def keep(self, binding: Binding, value: Value, frame: Frame) -> None:
+        """Check the value of a binding against its struct info, and enter it."""
         if isinstance(binding, MatchCast):
             what = f"{frame.function}: match_cast {binding.var.name_hint}"
             frame.match(value, binding.struct_info, what)
         elif binding.var.struct_info is not None:
+            where = f"{frame.function}: {binding.var.name_hint}"
             try:
                 frame.check(value, binding.var.struct_info, where)
             except (IRTypeError, IRValueError) as error:
@@ -188,14 +255,36 @@ class Interpreter:
         if self.observe is not None:
             self.observe(frame.function, binding, value)
 
-    def _computed(self, binding: Binding, frame: Frame, where: str) -> Value:
-        if isinstance(binding.value, Function) and isinstance(binding, VarBinding):
-            return Closure(self, binding.var.name_hint, binding.value, frame, binding.var)
+    def _computed(self, binding: Binding, frame: Frame, chain: Chain | None) -> Value:
+        value = binding.value
+        if isinstance(value, Function) and isinstance(binding, VarBinding):
+            return Closure(self, binding.var.name_hint, value, frame, binding.var)
         try:
-            return self.evaluate(binding.value, frame, binding.var.struct_info)
+            if chain is not None and isinstance(value, If):
+                return self.branch(value, frame, chain)
+            if chain is not None and isinstance(value, SeqExpr):
+                return self.sequence(value, frame, chain)
+            if chain is not None and id(binding) in chain.calls:
+                return self.tail_call(expect(value, Call), frame)
+            return self.evaluate(value, frame, binding.var.struct_info)
         except TVMError as error:
-            error.add_note(f"in {where} = {_text(binding.value)}")
+            error.add_note(f"in {frame.function}: {binding.var.name_hint} = {_text(value)}")
             raise
+
+    def tail_call(self, call: Call, frame: Frame) -> Value:
+        """A call of a graph function as a TailCall; the value of any other."""
+        callee = call.op
+        function = None if isinstance(callee, ExternFunc) else self.evaluate(callee, frame)
+        if isinstance(function, GlobalFunction):
+            func, name = self.functions.get(function.name), function.name
+            if isinstance(func, Function):
+                self.accept(name, func)
+                values = [self.evaluate(argument, frame) for argument in call.args]
+                return TailCall(name, func, values, None)
+        elif isinstance(function, Closure):
+            values = [self.evaluate(argument, frame) for argument in call.args]
+            return TailCall(function.name, function.func, values, function.entered())
+        return self.evaluate(call, frame)
 
     # ---- expressions
 
@@ -210,14 +299,14 @@ class Interpreter:
             return self.call(expr, frame, expr.struct_info or info)
         return method(self, expr, frame)
 
-    def branch(self, expr: If, frame: Frame) -> Value:
-        """The branch that the condition chooses."""
+    def branch(self, expr: If, frame: Frame, chain: Chain | None = None) -> Value:
+        """The branch that the condition chooses; ``chain`` is as in ``sequence``."""
         condition = self.evaluate(expr.cond, frame)
         if isinstance(condition, np.ndarray) and condition.ndim:
             raise IRValueError(
                 f"{frame.function}: a condition must be a scalar, got shape {condition.shape}"
             )
-        return self.sequence(expr.true_branch if condition else expr.false_branch, frame)
+        return self.sequence(expr.true_branch if condition else expr.false_branch, frame, chain)
 
     def field(self, expr: TupleGetItem, frame: Frame) -> Value:
         """A field of a tuple."""
@@ -311,10 +400,14 @@ class Closure:
         self.interpreter, self.name, self.func = interpreter, name, func
         self.frame, self.var = frame, var
 
-    def __call__(self, *values: Value) -> Value:
+    def entered(self) -> Frame:
+        """The frame around the function, in which its own name stands for it."""
         if self.var is not None:
             self.frame.values[self.var] = self
-        return self.interpreter.apply(self.name, self.func, list(values), self.frame)
+        return self.frame
+
+    def __call__(self, *values: Value) -> Value:
+        return self.interpreter.apply(self.name, self.func, list(values), self.entered())
 
 
 class GlobalFunction:

@@ -26,7 +26,12 @@ Axes = int | Sequence[int] | None
 
 def is_float(x: npt.ArrayLike) -> bool:
     """Whether an array holds floats (also bfloat16 and 8-bit floats)."""
-    return DataType(np.asarray(x).dtype.name).is_float
+    return _is_float_type(np.asarray(x).dtype)
+
+
+@functools.cache
+def _is_float_type(dtype: np.dtype) -> bool:
+    return DataType(dtype.name).is_float
 
 
 def wide(x: npt.ArrayLike) -> np.ndarray:
