@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # the operators of PT2E
@@ -131,3 +135,53 @@ def test_numbers_to_integers_and_back(dtype, low, high):
     check_overload(room + "dequantize_per_tensor.tensor", integers, *one, *limits)
     check_overload(room + "dequantize_per_channel.default", integers, scales, zeros, 0, *limits)
     check_overload(room + "dequantize_per_channel.default", integers, scales, None, 0, *limits)
+
+
+class Int4(torch.nn.Module):
+    """A layer of torchao with weights of int4, a scale and a zero for each group of columns."""
+
+    def __init__(self, rows, columns, group, dtype):
+        super().__init__()
+        numbers = torch.randint(0, 16, (rows, columns), dtype=torch.int32)
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers, 1)
+        self.register_buffer("packed", packed)
+        self.register_buffer("scales", (torch.randn(columns // group, rows, 2) / 8).to(dtype))
+        self.group = group
+
+    def forward(self, x):
+        """x times the weight that the packed numbers stand for."""
+        return torch.ops.aten._weight_int4pack_mm_for_cpu(x, self.packed, self.group, self.scales)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_layers_of_int4(dtype):
+    """Rows in whole blocks, in none, and in both."""
+    torch.manual_seed(0)
+    for rows, group in ((48, 64), (64, 32), (144, 32)):
+        check_model(Int4(rows, 64, group, dtype), torch.randn(5, 64).to(dtype))
+
+
+@pytest.mark.parametrize("shape", [(16, 2), (64, 4), (80, 6), (160, 32)])
+def test_weights_are_packed_as_torch_packs_them(shape):
+    numbers = torch.randint(0, 16, shape, dtype=torch.int32)
+    check_overload("aten._convert_weight_to_int4pack_for_cpu.default", numbers, 1)
+
+
+@pytest.mark.parametrize("capability", ["avx2", "default"])
+def test_the_order_of_packed_weights_is_that_of_the_machine(capability):
+    """What PyTorch does on other CPUs, which it decides once for a process."""
+    code = (
+        "import torch\n"
+        "from tests.lib.aten import check_overload\n"
+        "numbers = torch.randint(0, 16, (80, 6), dtype=torch.int32)\n"
+        "check_overload('aten._convert_weight_to_int4pack_for_cpu.default', numbers, 1)\n"
+    )
+    environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_with_weights_of_int8(dtype):
+    weight, scales = torch.randint(-128, 128, (32, 64)).to(torch.int8), torch.rand(32).to(dtype)
+    name = "aten._weight_int8pack_mm.default"
+    check_overload(name, torch.randn(5, 64).to(dtype), weight, scales)
