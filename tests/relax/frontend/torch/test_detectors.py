@@ -163,7 +163,7 @@ def assert_agree(compiled, model, images):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["faster", "fcos", "mask"])
+@pytest.mark.parametrize("kind", ["faster", "fcos", "mask", "retina"])
 def test_detections_of_two_images(vision, kind):
     model = detector(kind)
     compiled = weft.compile(model, (pair(0),), cache=False)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from weft.relax.frontend.torch import attention_masks, detectors
+from weft.relax.frontend.torch import attention_masks, detectors, longformer
 
 _BOXES: Final = "torchvision.ops.boxes"
 _UTILS: Final = "torchvision.models.detection._utils"
 _POOLERS: Final = "torchvision.ops.poolers"
 _HEADS: Final = "torchvision.models.detection.roi_heads"
 _MASKS: Final = "transformers.masking_utils"
+_LONGFORMER: Final = "transformers.models.longformer.modeling_longformer"
 _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_BOXES, "", "batched_nms", detectors.batched_nms),
     (_UTILS, "", "_topk_min", detectors.topk_min),
@@ -25,6 +26,13 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
         "",
         "_ignore_bidirectional_mask_sdpa",
         attention_masks.ignore_bidirectional_mask_sdpa,
+    ),
+    (_LONGFORMER, "LongformerEncoder", "forward", longformer.local_encoder),
+    (
+        _LONGFORMER,
+        "LongformerModel",
+        "_merge_to_attention_mask",
+        longformer.refuse_global_attention,
     ),
 )
 """(module, class or "", name, what stands for it)."""
