@@ -14,12 +14,13 @@ an object that stands in many places is hashed once.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -310,7 +311,7 @@ class _Hasher:
                 return
             self.numbers[id(item)] = len(self.numbers)
             self.kept.append(item)
-        self.digest.update(_sized(b"n", kind.encode()))
+        self.digest.update(_head(kind))
         if kind in VARIABLE_KINDS:
             self.variable(item, defines)
             return
@@ -345,7 +346,7 @@ class _Hasher:
             return b"#%d;" % self.numbers[id(item)]
         known = self.expressions.get(id(item))
         if known is None:
-            parts = [_sized(b"n", kind.encode())]
+            parts = [_head(kind)]
             for name, field_defines in compared_fields(item):
                 parts.append(self.form(getattr(item, name), defines or field_defines))
             known = b"".join(parts)
@@ -360,6 +361,12 @@ class _Hasher:
             self.feed(getattr(item, name, None), defines)
         if not (defines or self.map_free_vars):
             self.digest.update(b"free;")
+
+
+@functools.cache
+def _head(kind: str) -> bytes:
+    """What begins a node of a class."""
+    return _sized(b"n", kind.encode())
 
 
 def _sized(kind: bytes, content: bytes) -> bytes:
@@ -383,8 +390,13 @@ def _key_text(key: object) -> str:
     return str(getattr(key, "name_hint", "" if isinstance(key, Node) else key))
 
 
-def _plain_bytes(value: object) -> bytes:
+def _plain_bytes(value: Any) -> bytes:
     """A value that is no node as bytes, the same in every process."""
+    kind = type(value)
+    if kind is int:  # the most frequent classes first
+        return b"i%d" % value
+    if kind is str:
+        return b"s" + value.encode(errors="surrogatepass")
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
