@@ -10,7 +10,7 @@ import torch
 
 import weft
 from tests.lib.zoo import import_torchvision, stir
-from weft.relax.frontend.torch import detectors
+from weft.relax.frontend.torch import detectors, keypoints
 from weft.relax.frontend.torch.stand_ins import stand_ins
 
 pytestmark = pytest.mark.torch
@@ -145,7 +145,21 @@ def _mask(detection, options):
     return detection.MaskRCNN(Pyramid(), **SIZES, **heads, **{**PROPOSALS, **options})
 
 
-_MAKERS = {"retina": _retina, "fcos": _fcos, "faster": _faster, "mask": _mask}
+def _keypoint(detection, options):
+    pool = importlib.import_module("torchvision.ops").MultiScaleRoIAlign
+    keypoint = detection.keypoint_rcnn
+    heads = {
+        "keypoint_roi_pool": pool(["0", "1"], 4, 2, canonical_scale=24),
+        "keypoint_head": keypoint.KeypointRCNNHeads(8, (8,)),
+        "keypoint_predictor": keypoint.KeypointRCNNPredictor(8, 3),
+        **_heads(detection, 3),
+    }
+    return detection.KeypointRCNN(Pyramid(), **SIZES, **heads, **{**PROPOSALS, **options})
+
+
+_MAKERS = {
+    "retina": _retina, "fcos": _fcos, "faster": _faster, "mask": _mask, "keypoint": _keypoint,
+}  # fmt: skip
 
 
 def pair(seed):
@@ -163,7 +177,7 @@ def assert_agree(compiled, model, images):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["faster", "fcos", "mask", "retina"])
+@pytest.mark.parametrize("kind", ["faster", "fcos", "keypoint", "mask", "retina"])
 def test_detections_of_two_images(vision, kind):
     model = detector(kind)
     compiled = weft.compile(model, (pair(0),), cache=False)
@@ -199,6 +213,19 @@ def test_masks_in_an_image(vision, count):
     expected = heads.paste_masks_in_image(masks, boxes, (24, 32))
     found = detectors.paste_masks_in_image(masks, boxes, (24, 32))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_keypoints_of_regions(vision, count):
+    """Regions that are wide, high, below a pixel, and of the size of the maps."""
+    torch.manual_seed(0)
+    heads = importlib.import_module("torchvision.models.detection.roi_heads")
+    extents = torch.tensor([[5.3, 20.1], [30.0, 2.5], [0.3, 0.2], [14.0, 14.0]])
+    corners = torch.rand(4, 2) * 20
+    given = torch.randn(4, 3, 14, 14)[:count], torch.cat([corners, corners + extents], 1)[:count]
+    expected = heads.heatmaps_to_keypoints(*given)
+    found = keypoints.heatmaps_to_keypoints(*given)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_regions_of_levels(vision):

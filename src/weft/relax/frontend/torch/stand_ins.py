@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from weft.relax.frontend.torch import attention_masks, detectors, longformer
+from weft.relax.frontend.torch import attention_masks, detectors, keypoints, longformer
 
 _BOXES: Final = "torchvision.ops.boxes"
 _UTILS: Final = "torchvision.models.detection._utils"
@@ -21,6 +21,7 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_UTILS, "BoxCoder", "decode", detectors.decode),
     (_POOLERS, "", "_multiscale_roi_align", detectors.multiscale_roi_align),
     (_HEADS, "", "paste_masks_in_image", detectors.paste_masks_in_image),
+    (_HEADS, "", "heatmaps_to_keypoints", keypoints.heatmaps_to_keypoints),
     (
         _MASKS,
         "",
