@@ -26,7 +26,6 @@ PLACES: Final = "weft.text.places"
 TEXTS: Final = "weft.text.texts"
 CONCAT: Final = "weft.text.concat"
 SPLIT: Final = "weft.text.split"
-SPLIT_COUNTS: Final = "weft.text.split_counts"
 FULL_MATCH: Final = "weft.text.full_match"
 NORMALIZE: Final = "weft.text.normalize"
 TOKENIZE: Final = "weft.text.tokenize"
@@ -143,34 +142,33 @@ def texts_of_result(table: TextTable, places: NDArray) -> np.ndarray:
 
 @_library(CONCAT)
 def concat(table: TextTable, first: NDArray, second: NDArray) -> NDArray:
-    """Each text followed by the text at the same place of another tensor of that shape."""
-    pairs = zip(table.texts(first), table.texts(second), strict=True)
-    return table.places([a + b for a, b in pairs], first.shape)
-
-
-def _parts(table: TextTable, places: NDArray, delimiter: object, limit: int) -> list[list[str]]:
-    separator = str(delimiter) or None
-    return [text.split(separator, int(limit)) for text in table.texts(places)]
+    """Each text followed by the text at the same place of another tensor; shapes are broadcast."""
+    try:
+        pair = np.broadcast_arrays(np.asarray(first), np.asarray(second))
+    except ValueError:
+        raise RuntimeFault(
+            f"StringConcat: expected shapes that broadcast, got {first.shape} and {second.shape}"
+        ) from None
+    both = zip(*[array.ravel().tolist() for array in pair], strict=True)
+    return table.places([table.text(a) + table.text(b) for a, b in both], pair[0].shape)
 
 
 @_library(SPLIT)
-def split(table: TextTable, places: NDArray, delimiter: object, limit: int) -> NDArray:
-    """The parts of texts along a new last axis, empty texts behind them.
+def split(
+    table: TextTable, places: NDArray, delimiter: object, limit: int
+) -> tuple[NDArray, NDArray]:
+    """The parts of texts along a new last axis, empty texts behind them; how many each text has.
 
     Texts are split at the delimiter, ``limit`` times at most unless that is -1; at white space if
     the delimiter is empty.
     """
-    parts = _parts(table, places, delimiter, limit)
+    separator = str(delimiter) or None
+    parts = [text.split(separator, int(limit)) for text in table.texts(places)]
+    counts = np.array([len(row) for row in parts], "int64")
     width = max(map(len, parts), default=0)
     padded = [text for row in parts for text in [*row, *[""] * (width - len(row))]]
-    return table.places(padded, (*places.shape, width))
-
-
-@_library(SPLIT_COUNTS)
-def split_counts(table: TextTable, places: NDArray, delimiter: object, limit: int) -> NDArray:
-    """How many parts each text has."""
-    counts = [len(row) for row in _parts(table, places, delimiter, limit)]
-    return NDArray(np.array(counts, "int64").reshape(places.shape))
+    split_texts = table.places(padded, (*places.shape, width))
+    return split_texts, NDArray(counts.reshape(places.shape))
 
 
 @_library(FULL_MATCH)

@@ -145,6 +145,17 @@ def test_text_columns_of_a_table():
     assert back.ravel().tolist() == ["blue", "_Unused", "red"]
 
 
+def test_texts_of_unknown_extents_are_broadcast():
+    net = compiled([node("StringConcat", "x z", "y")], [text("x", ["n"]), text("z", ["m", 1])],
+                   ["y"])  # fmt: skip
+    rows = np.array([["c"], ["d"], ["e"]], object)
+    assert net(words("a", "b"), rows).tolist() == [["ac", "bc"], ["ad", "bd"], ["ae", "be"]]
+    net = compiled([node("StringConcat", "x z", "y")], [text("x", ["n"]), text("z", ["m"])], ["y"])
+    assert net(words("a", "b"), words("c")).tolist() == ["ac", "bc"]
+    with pytest.raises(weft.TVMError, match=r"shapes that broadcast, got \(2,\) and \(3,\)"):
+        net(words("a", "b"), words("c", "d", "e"))
+
+
 TOKENS = [
     ({"tokenexp": "[a-z]+", "mark": 0, "mincharnum": 2}, [["the", "cat"], ["ab", "#"]]),
     ({"separators": [" ", "-"], "mark": 0, "mincharnum": 1},
@@ -165,6 +176,36 @@ def test_tokens(attributes, tokens):
 def test_a_wrong_pattern_is_an_error_of_the_import():
     with pytest.raises(weft.TVMError, match=r"pattern: expected a regular expression, got '\('"):
         compiled([node("RegexFullMatch", "x", "y", pattern="(")], [text("x", [1])], ["y"])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"www\.[\w.-]+\.\bcom\b", r"(\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$)",
+     "[a-z]+(?:-[a-z]+)*", r"(\w+\s)*", r"(\d{1,3}\.){3}\d{1,3}", "(ab|cd)+", "(?:foo|far)*c",
+     r"(?:[^,]*,)*"],
+)  # fmt: skip
+def test_patterns_that_take_bounded_time(pattern):
+    compiled([node("RegexFullMatch", "x", "y", pattern=pattern)], [text("x", [1])], ["y"])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+", "(a|a)*", "(a*)*b", r"(\w+\s?)*", "(.*){1,32000}", "(a|ab)*", "(,a*a*)*",
+     "(,(a*)?)*", "(,a*.b*)*", "(?i:(a[A]+)*)", "(?:(?:a?){20}){20}", "(a|)*", "(x+x+)+y"],
+)  # fmt: skip
+def test_patterns_that_may_take_exponential_time_are_refused(pattern):
+    with pytest.raises(weft.TVMError, match="repeats what may match one text in several ways"):
+        compiled([node("RegexFullMatch", "x", "y", pattern=pattern)], [text("x", [1])], ["y"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "construct"),
+    [(r"(a)\1", "a back-reference"), ("(?=a)b", "a lookaround"), ("(?<!a)b", "negative look"),
+     ("(?>a)", "an atomic group"), ("a*+", "a possessive"), ("(a)?(?(1)b)", "a condition")],
+)  # fmt: skip
+def test_what_re2_does_not_have_is_refused(pattern, construct):
+    with pytest.raises(weft.TVMError, match=f"has {construct}|has a {construct}"):
+        compiled([node("RegexFullMatch", "x", "y", pattern=pattern)], [text("x", [1])], ["y"])
 
 
 def test_a_saved_model_runs_where_only_the_runtime_is_imported(tmp_path):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 
 from weft.relax import op
+from weft.relax.expr import PrimValue, StringImm
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.ml_features import encoded
 from weft.relax.frontend.onnx.operators.ml_scores import ML
+from weft.relax.frontend.onnx.patterns import check_pattern
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.text_values import call_library, table_of, text_places
 from weft.relax.frontend.onnx.value import TextValue, Value
+from weft.relax.ir.shape_arith import broadcast_extents
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.runtime import texts
 
 MICROSOFT = "com.microsoft"
@@ -22,13 +25,12 @@ MICROSOFT = "com.microsoft"
 def string_concat(context: Context, x: Value | TextValue, y: Value | TextValue) -> TextValue:
     """Texts of x, each followed by that of y; shapes are broadcast."""
     first, second = text_places(context, x), text_places(context, y)
-    zero = context.constant(0, "int64").expr
-    nothing = [context.emit(op.multiply(value.expr, zero)) for value in (second, first)]
-    pair = [
-        context.emit(op.add(value.expr, shape))
-        for value, shape in zip((first, second), nothing, strict=True)
-    ]
-    dims = context.shape(context.value(pair[0]), "X")
+    shapes = [context.shape(value, "X or Y") for value in (first, second)]
+    joint = broadcast_extents(*shapes)
+    if isinstance(joint, str):
+        context.fail(f"the shapes of X and Y do not broadcast: {joint}")
+    dims = [context.new_dim("size") if dim is None else dim for dim in joint]
+    pair = [first.expr, second.expr]
     return _text(context, call_library(context, texts.CONCAT, pair, [], (dims, "int64")))
 
 
@@ -39,17 +41,24 @@ def string_split(
     """The parts of texts along a new axis, and how many there are."""
     places = text_places(context, x)
     dims = context.shape(places, "X")
-    options: list[str | int] = [delimiter, maxsplit]
+    kinds = [TensorStructInfo(None, "int64", ndim=len(dims) + more) for more in (1, 0)]
+    call = op.call_pure_packed(
+        texts.SPLIT, table_of(context).expr, places.expr, StringImm(delimiter),
+        PrimValue(maxsplit), sinfo_args=TupleStructInfo(kinds),
+    )  # fmt: skip
+    both = context.builder.emit(call)
+    parts, counts = [context.builder.emit(both[index]) for index in range(2)]
     width = context.new_dim("parts")
-    parts = call_library(context, texts.SPLIT, [places.expr], options, ([*dims, width], "int64"))
-    counts = call_library(context, texts.SPLIT_COUNTS, [places.expr], options, (dims, "int64"))
-    return [_text(context, parts), counts]
+    return [
+        _text(context, context.value(context.matched(parts, [*dims, width]))),
+        context.value(context.matched(counts, dims)),
+    ]
 
 
 @converter("RegexFullMatch", since=20)
 def regex_full_match(context: Context, x: Value | TextValue, *, pattern: str) -> Value:
     """Whether a whole text matches a regular expression of RE2's syntax."""
-    _check_pattern(context, "pattern", pattern)
+    check_pattern(context, "pattern", pattern)
     places = text_places(context, x)
     dims = context.shape(places, "X")
     return call_library(context, texts.FULL_MATCH, [places.expr], [pattern], (dims, "bool"))
@@ -95,7 +104,7 @@ def tokenizer(
     if bool(separators) == bool(tokenexp):
         context.fail("expected either separators or tokenexp")
     for text in [*(separators or ()), tokenexp]:
-        _check_pattern(context, "separators or tokenexp", text)
+        check_pattern(context, "separators or tokenexp", text)
     description = {
         "pattern": tokenexp,
         "separators": list(separators or ()),
@@ -132,10 +141,3 @@ def category_mapper(
 
 def _text(context: Context, places: Value) -> TextValue:
     return TextValue(places, table_of(context))
-
-
-def _check_pattern(context: Context, what: str, pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        context.fail(f"{what}: expected a regular expression, got {pattern!r:.60}: {error}")
