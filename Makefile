@@ -45,7 +45,8 @@ house: $(STAMP)
 # Many tests start a Python of their own: they need not compile weft each, wherever that is set.
 test slow: export PYTHONDONTWRITEBYTECODE =
 
-test: lint types house
+test: lint
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target types house
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house -m "not slow"
 
 # The zoo of models, NNSmith's random ones and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
