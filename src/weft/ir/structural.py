@@ -20,7 +20,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -390,13 +390,12 @@ def _key_text(key: object) -> str:
     return str(getattr(key, "name_hint", "" if isinstance(key, Node) else key))
 
 
-def _plain_bytes(value: Any) -> bytes:
+def _plain_bytes(value: object) -> bytes:
     """A value that is no node as bytes, the same in every process."""
-    kind = type(value)
-    if kind is int:  # the most frequent classes first
+    if type(value) is int:  # the most frequent classes first
         return b"i%d" % value
-    if kind is str:
-        return b"s" + value.encode(errors="surrogatepass")
+    if type(value) is str:
+        return b"s%b" % value.encode(errors="surrogatepass")
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):

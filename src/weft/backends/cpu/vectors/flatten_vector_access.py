@@ -8,7 +8,7 @@ load. Runs before Simplify, which would rewrite the quotient and the remainder e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
@@ -16,7 +16,8 @@ from weft.arith.iter_map.constraint import conjuncts
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, collect, substitute
+from weft.ir.functor import Mutator, collect, mentions, substitute
+from weft.ir.structural import structural_key
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -37,6 +38,8 @@ class _Flatten(StmtMutator):
         self.limits: list[tuple[PrimExpr, PrimExpr]] = []
         """(a, b) for each condition ``a < b`` of the branches around."""
         self.rows: dict[Buffer, Buffer] = {}
+        self.known: dict[Hashable, tuple[Sequence[PrimExpr], tuple[Buffer, PrimExpr] | None]] = {}
+        """What ``flat`` gave, with the indices: loads and stores often find the same place."""
 
     def visit_For(self, loop: For) -> Stmt:
         outer = self.lanes
@@ -77,6 +80,13 @@ class _Flatten(StmtMutator):
         """
         if not self.lanes or buffer.strides or len(indices) < 2:
             return None
+        limits = tuple([id(value) for value, _ in self.limits])
+        key = buffer, structural_key(indices), self.lanes, limits
+        if key not in self.known:
+            self.known[key] = indices, self._flat(buffer, indices)
+        return self.known[key][1]
+
+    def _flat(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> tuple[Buffer, PrimExpr] | None:
         if len({index.dtype for index in indices}) > 1:
             indices = [widened(index, self.analyzer) for index in indices]
         fused = _fused(indices, self.lanes)
@@ -93,7 +103,7 @@ class _Flatten(StmtMutator):
             if not self.analyzer.can_prove(op.logical_and(named >= 0, named < size)):
                 return None
         place = self.analyzer.simplify(substitute(place, {whole: fused}))
-        if any(_uses(part, self.lanes) for part in collect(place, (FloorDiv, FloorMod))):
+        if mentions(collect(place, (FloorDiv, FloorMod)), *self.lanes):
             return None
         return self._row(buffer), place
 
@@ -135,14 +145,10 @@ def _fused(indices: Sequence[PrimExpr], lanes: Sequence[Var]) -> PrimExpr | None
     for index in indices:
         for part in collect(index, (FloorDiv, FloorMod)):
             inner = collect(part.a, (FloorDiv, FloorMod))
-            if _uses(part.a, lanes) and not any(_uses(nested, lanes) for nested in inner):
+            if mentions(part.a, *lanes) and not mentions(inner, *lanes):
                 roots.append(part.a)
     same = all(expr_deep_equal(root, roots[0]) for root in roots)
     return roots[0] if roots and same else None
-
-
-def _uses(expr: PrimExpr, variables: Sequence[Var]) -> bool:
-    return any(var in collect(expr, Var) for var in variables)
 
 
 def _is_vector(loop: For) -> bool:
