@@ -152,7 +152,33 @@ def vectors_and_values(x):
     return op.subtract(scaled, op.matmul(x, part(whole, 2)))
 
 
+def eliminated(x):
+    """Elimination of one matrix after the other, row by row; the place of the first 0."""
+    lu, count = x.copy(), min(x.shape[-2:])
+    pivots = np.zeros((*x.shape[:-2], count), "int32")
+    for at in np.ndindex(x.shape[:-2]):
+        matrix = lu[at]
+        for step in range(count):
+            pivot = step + int(np.argmax(np.abs(matrix[step:, step])))
+            pivots[(*at, step)] = pivot + 1
+            matrix[[step, pivot]] = matrix[[pivot, step]]
+            for below in range(step + 1, len(matrix)):
+                matrix[below, step] /= matrix[step, step]
+                matrix[below, step + 1 :] -= matrix[below, step] * matrix[step, step + 1 :]
+    return lu, pivots, np.zeros(x.shape[:-2], "int32")
+
+
+def heights(x):
+    """The upper triangle, whose signs are LAPACK's choice, without them."""
+    return op.abs(op.triu(part(op.linalg.geqrf(x), 0)))
+
+
 def packed():
+    for shape, sizes in ((("b", 5, 3), B), ((2, 3, "n"), N), (("n", 4), N)):
+        yield row("linalg.lu_factor", [t(*shape, dtype=WIDE)], eliminated, sizes=sizes)
+    for shape, sizes in ((("b", 3, 5), B), ((2, 3, 3), ({},))):
+        yield Case("linalg.geqrf", heights, [t(*shape)], lambda x: np.abs(np.linalg.qr(x, "r")),
+                   sizes)  # fmt: skip
     for shape, sizes in ((("b", 5, 3), B), ((2, 3, "n"), N), (("n", 4), N)):
         yield Case("linalg.lu_unpack", unpacked, [t(*shape)], lambda x: x, sizes)
         yield Case("linalg.ormqr", reflected, [t(*shape)], lambda x: x, sizes)
