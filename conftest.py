@@ -11,6 +11,8 @@ import tempfile
 import pytest
 from hypothesis import settings
 
+from tests.lib.sampling import is_sampled, left_out
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # `make test` gives the same verdict twice; the fuzzers of tests/fuzz print and take their seeds.
@@ -40,6 +42,21 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["WEFT_CACHE_DIR"] = config.stash[_KEPT].name
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--sample``: what `make test` gives (``tests/lib/sampling.py``)."""
+    parser.addoption(
+        "--sample", action="store_true", help="run a part of the cases of tests marked `sampled`"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a sample leaves out."""
+    if is_sampled(config):
+        unwanted = left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in unwanted])
+        items[:] = [item for item in items if item not in unwanted]
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove that cache."""
     kept = config.stash.get(_KEPT, None)
@@ -52,8 +69,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def every_built_module_round_trips(monkeypatch, request):
     """Whatever a test builds, its text gives it back (``no_round_trip`` says why one does not).
 
-    Of bodies of PrimFuncs, `make test` tries a quarter in text and a sixteenth in JSON, chosen by
-    their digests; `make slow` and `make fuzz` try all.
+    Of bodies of PrimFuncs, a sample (`make test`) tries a quarter in text and a sixteenth in JSON,
+    chosen by their digests; other runs try all.
     """
     if request.node.get_closest_marker("no_round_trip") is not None:
         return
@@ -65,8 +82,7 @@ def every_built_module_round_trips(monkeypatch, request):
     from weft.tir.function import PrimFunc
     from weft.tir.stmt import Evaluate
 
-    everything = request.config.getoption("-m") == "slow" or "WEFT_FUZZ_MINUTES" in os.environ
-    share = 1 if everything else 4
+    share = 4 if is_sampled(request.config) else 1
     compile_cached, lower_functions = build.compile_cached, build.lower_functions
     digests = {}  # of bodies that the test builds, some of them in several modules
 

@@ -1,6 +1,7 @@
 """The conformance suite: what every backend computes as the interpreter does.
 
-A group of cases is one program on each platform. The quick half, in make test, is every third case.
+A group of cases is one program on each platform. The quick half, in make test, is every third case,
+each group on two of the platforms.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import pytest
 from tests.backends.batch import check
 from tests.backends.cases import GROUPS
 from tests.backends.platforms import AARCH64, HASWELL, NATIVE, platform_params
+
+pytestmark = pytest.mark.sampled(2, by=lambda parameters: parameters["group"])
 
 PLATFORMS = platform_params(NATIVE, HASWELL, AARCH64)
 QUICK = 3

@@ -16,6 +16,8 @@ from tests.lib.random_operators import KINDS, problem_of, random_operator
 from weft.backends.cpu.schedules import default
 from weft.testing import schedules
 
+pytestmark = pytest.mark.sampled(3)
+
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 SHARE = 1 / 6
 """Of the minutes: the other fuzzers have the rest."""

@@ -39,6 +39,8 @@ from weft.ir.op import Op
 from weft.relax.expr import Call
 from weft.relax.op.definition import FUNCTIONS
 
+pytestmark = pytest.mark.sampled(3)
+
 NOT_OF_A_GRAPH = set(
     """
     assert_op call_builtin_with_ctx call_dps_packed call_inplace_packed call_packed call_pure_packed

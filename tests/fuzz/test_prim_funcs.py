@@ -28,6 +28,8 @@ from weft.tir.function import PrimFunc
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore, For, ForKind, seq
 
+pytestmark = pytest.mark.sampled(3)
+
 KINDS = {
     "integers": INTEGERS,
     "floats": (*FLOATS, "int32", "bool"),

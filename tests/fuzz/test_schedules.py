@@ -28,7 +28,10 @@ from tests.lib.random_schedules import (
 from tests.lib.random_workloads import KINDS, random_workload
 from weft.tir.schedule.schedule import Schedule
 
-pytestmark = pytest.mark.no_replay("problem_of replays each schedule that the fuzzer makes")
+pytestmark = [
+    pytest.mark.sampled(3),
+    pytest.mark.no_replay("problem_of replays each schedule that the fuzzer makes"),
+]
 
 BLOCK = 25
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))

@@ -1,9 +1,9 @@
 """Numerical tests of graph operators through the whole stack, as tables of cases.
 
-A table is built once, every row a function of one module, natively with default schedules and as
-bytecode without any; ``check`` runs one row on both and compares with numpy (or PyTorch) in
-float64, and with the interpreter of graphs. Accuracy (design.md 3.14): max|difference| <=
-tolerance * max|reference|; NaN and infinities must be in the same places.
+A table is built once, every row that the session runs a function of one module, natively with
+default schedules and as bytecode without any; ``check`` runs one row on both and compares with
+numpy (or PyTorch) in float64, and with the interpreter of graphs. Accuracy (design.md 3.14):
+max|difference| <= tolerance * max|reference|; NaN and infinities must be in the same places.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import importlib
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
 from weft.driver.build import relax_build as build
 from weft.ir.module import IRModule
@@ -113,11 +114,17 @@ def by_torch(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     return run
 
 
+SAMPLED: Final = pytest.mark.sampled(3, by=lambda parameters: parameters["case"].op)
+"""The mark of the tests of a table: `make test` runs a third of the rows of each operator."""
+
+
 class Table:
     """The rows of a family, built once when the first of them is checked."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self.cases = list(cases)
+        self.unused: set[int] = set()
+        """Numbers of rows that no test of the session checks: they are not built."""
         self.broken: Exception | None = None
         self.module = IRModule()
 
@@ -127,7 +134,7 @@ class Table:
         if self.broken is not None:
             raise self.broken
         builder = BlockBuilder()
-        for number, case in enumerate(self.cases):
+        for number, case in self._used():
             try:
                 self._add(builder, number, case)
             except Exception as error:
@@ -136,6 +143,14 @@ class Table:
                 raise
         self.module = builder.get()
         return {mode: self._machine(self.module, mode) for mode in ("compiled", "bytecode")}
+
+    def build_only(self, cases: Iterable[Case]) -> None:
+        """Leave out all other rows when the table is built."""
+        used = {id(case) for case in cases}
+        self.unused = {number for number, case in enumerate(self.cases) if id(case) not in used}
+
+    def _used(self) -> list[tuple[int, Case]]:
+        return [(n, case) for n, case in enumerate(self.cases) if n not in self.unused]
 
     def _add(self, builder: BlockBuilder, number: int, case: Case) -> None:
         symbols: dict[str, SizeVar] = {}
@@ -162,7 +177,7 @@ class Table:
 
     def _culprit(self, mode: str) -> str:
         """The first row that does not build by itself."""
-        for number, case in enumerate(self.cases):
+        for number, case in self._used():
             builder = BlockBuilder()
             self._add(builder, number, case)
             try:

@@ -19,6 +19,8 @@ from weft.runtime.faults import DivisionFault
 from weft.support.errors import RuntimeFault
 from weft.tir import Schedule
 
+pytestmark = pytest.mark.sampled(2)
+
 NAN, INF = float("nan"), float("inf")
 IN_PLACE = transform.DataflowUseInplaceCalls()
 WAYS = {

@@ -17,7 +17,7 @@ from tests.lib.float64_judge import Judge, values_of  # noqa: E402 - likewise
 from tests.lib.float64_rules import judged  # noqa: E402 - likewise
 from tests.lib.random_networks import Drawn, Network, Node  # noqa: E402 - likewise
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 FLOATS = [torch.float16, torch.float32, torch.float64]
 
 

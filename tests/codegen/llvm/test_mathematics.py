@@ -18,6 +18,8 @@ from weft.tir.lowering.facts import is_call
 from weft.tir.op import const
 from weft.tir.stmt import BufferStore, For, ForKind, seq
 
+pytestmark = pytest.mark.sampled(3)
+
 REFERENCE = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log,
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh,

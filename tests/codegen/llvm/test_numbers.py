@@ -14,6 +14,8 @@ from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.expr import Call
 
+pytestmark = pytest.mark.sampled(3)
+
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 

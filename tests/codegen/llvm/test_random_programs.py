@@ -28,6 +28,8 @@ from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.interp.machine import run as interpret
 
+pytestmark = pytest.mark.sampled(3)
+
 DTYPES = "int8 int16 int32 int64 uint8 uint32 float16 float32 float64 bool".split()
 INT_OPS = [e.Add, e.Sub, e.Mul, e.Min, e.Max, e.FloorDiv, e.FloorMod, e.Div, e.Mod]
 FLOAT_OPS = [e.Add, e.Sub, e.Mul, e.Min, e.Max, e.Div]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.lib.operator_cases import Table, by_torch, row, t
+from tests.lib.operator_cases import SAMPLED, Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional
@@ -55,6 +55,7 @@ def slopes():
 TABLE = Table([*cases(), *slopes()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_activation(case):
     TABLE.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, row, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, row, t
 from weft.relax.op.definition import FUNCTIONS as F
 
 INF = math.inf
@@ -149,6 +149,7 @@ def sequences():
 TABLE = Table([*masked(), *shared_heads(), *half(), *biased(), *sequences()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_attention(case):
     TABLE.check(case)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Input, Table
+from tests.lib.operator_cases import SAMPLED, Case, Input, Table
 from weft.relax import op
 from weft.topi.trees import LEAF, MODES
 
@@ -90,6 +90,7 @@ TABLE = Table(
 )
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_classical(case):
     TABLE.check(case)

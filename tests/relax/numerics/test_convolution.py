@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Table, by_torch, row, t
+from tests.lib.operator_cases import SAMPLED, Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional
@@ -193,16 +193,19 @@ OTHERS = Table([
 ])  # fmt: skip
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", CONVOLUTIONS.cases, ids=str)
 def test_convolution(case):
     CONVOLUTIONS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TRANSPOSES.cases, ids=str)
 def test_transpose(case):
     TRANSPOSES.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", OTHERS.cases, ids=str)
 def test_sums_of_halves_and_pools(case):
     OTHERS.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from weft.relax.op.definition import FUNCTIONS as F
 
 INF, NAN = math.inf, math.nan
@@ -386,16 +386,19 @@ UNARY, BINARY = (
 OTHERS = Table(list(others()))
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", UNARY.cases, ids=str)
 def test_unary(case):
     UNARY.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", BINARY.cases, ids=str)
 def test_binary(case):
     BINARY.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", OTHERS.cases, ids=str)
 def test_others(case):
     OTHERS.check(case)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Table, by_torch, row, t
+from tests.lib.operator_cases import SAMPLED, Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional
@@ -238,16 +238,19 @@ GRIDS = Table([*grids(), *affine_grids()])
 TAPS = Table([*tables_of_taps()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_resize(case):
     TABLE.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", GRIDS.cases, ids=str)
 def test_grid(case):
     GRIDS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TAPS.cases, ids=str)
 def test_taps(case):
     TAPS.check(case)

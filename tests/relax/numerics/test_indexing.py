@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from weft import relax
 from weft.relax import op
 from weft.relax.op.definition import FUNCTIONS as F
@@ -194,26 +194,31 @@ INDEX, OTHER, SETS = Table(list(index_cases())), Table(list(other_cases())), Tab
 MEDIAN, WINDOW = Table(list(medians())), Table(list(windows()))
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", INDEX.cases, ids=str)
 def test_index(case):
     INDEX.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", OTHER.cases, ids=str)
 def test_other(case):
     OTHER.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", SETS.cases, ids=str)
 def test_sets(case):
     SETS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", MEDIAN.cases, ids=str)
 def test_median(case):
     MEDIAN.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", WINDOW.cases, ids=str)
 def test_window(case):
     WINDOW.check(case)

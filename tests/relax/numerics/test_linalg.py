@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft
-from tests.lib.operator_cases import Case, Table, row, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, row, t
 from weft import relax
 from weft.relax import op
 from weft.support.errors import RuntimeFault
@@ -203,6 +203,7 @@ def packed():
 TABLE = Table([*squares(), *systems(), *factors(), *packed()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_linalg(case):
     TABLE.check(case)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from weft import relax
 from weft.relax import op
 from weft.relax.op.definition import FUNCTIONS as F
@@ -77,6 +77,7 @@ def grouped():
 TABLE = Table([*products(), *sums(), *grouped()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_products(case):
     TABLE.check(case)

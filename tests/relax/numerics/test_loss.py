@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Table, by_torch, row, t
+from tests.lib.operator_cases import SAMPLED, Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional
@@ -37,6 +37,7 @@ def entropies():
 TABLE = Table([*likelihoods(), *entropies()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_loss(case):
     TABLE.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from weft import relax
 from weft.relax.op.definition import FUNCTIONS as F
 
@@ -400,21 +400,25 @@ SLICES, CREATED = (
 )
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", SHAPES.cases, ids=str)
 def test_shape(case):
     SHAPES.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", JOINED.cases, ids=str)
 def test_join_and_split(case):
     JOINED.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", SLICES.cases, ids=str)
 def test_slice_and_index(case):
     SLICES.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", CREATED.cases, ids=str)
 def test_creation(case):
     CREATED.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, by_torch, row, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, by_torch, row, t
 from weft.relax.op.definition import FUNCTIONS as F
 
 torch = pytest.importorskip("torch")
@@ -610,26 +610,31 @@ CONVOLUTIONS, POOLS, NORMS = (
 )
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", PRODUCTS.cases, ids=str)
 def test_product(case):
     PRODUCTS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", ACTIVATIONS.cases, ids=str)
 def test_activation(case):
     ACTIVATIONS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", CONVOLUTIONS.cases, ids=str)
 def test_convolution(case):
     CONVOLUTIONS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", POOLS.cases, ids=str)
 def test_pool(case):
     POOLS.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", NORMS.cases, ids=str)
 def test_norm_and_others(case):
     NORMS.check(case)

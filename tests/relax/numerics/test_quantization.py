@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, row, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, row, t
 from weft.relax.expr import const
 from weft.relax.op.definition import FUNCTIONS as F
 
@@ -84,6 +84,7 @@ def to_floats():
 TABLE = Table([*to_integers(), *to_floats()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_quantization(case):
     TABLE.check(case)

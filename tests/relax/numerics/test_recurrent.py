@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, row, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, row, t
 from weft.relax.op.definition import FUNCTIONS as F
 
 torch = pytest.importorskip("torch")
@@ -148,6 +148,7 @@ def of_onnx():
 TABLE = Table([*layers(), *without_biases(), *of_onnx()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_layer(case):
     TABLE.check(case)

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from tests.lib.operator_cases import row as straight
 from weft.relax.op.definition import FUNCTIONS as F
 
@@ -255,21 +255,25 @@ FLOAT, INT = Table(list(float_reductions())), Table(list(int_reductions()))
 INDEX, SCAN = Table(list(indices())), Table([*scans(), *running()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", FLOAT.cases, ids=str)
 def test_float_reduction(case):
     FLOAT.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", INT.cases, ids=str)
 def test_integer_reduction(case):
     INT.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", INDEX.cases, ids=str)
 def test_index_reduction(case):
     INDEX.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", SCAN.cases, ids=str)
 def test_scan(case):
     SCAN.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from weft.relax.op.definition import FUNCTIONS as F
 
 N = ({"n": 0}, {"n": 1}, {"n": 5})
@@ -130,6 +130,7 @@ def counts():
 TABLE = Table([*cases(), *more_than_there_are(), *searches(), *counts()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_sorting(case):
     TABLE.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, t
 from weft.relax.op.definition import FUNCTIONS as F
 
 torch = pytest.importorskip("torch")
@@ -119,6 +119,7 @@ def cases():
 TABLE = Table(list(cases()))
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_special(case):
     TABLE.check(case)

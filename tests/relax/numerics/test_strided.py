@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Case, Table, by_torch, row, t
+from tests.lib.operator_cases import SAMPLED, Case, Table, by_torch, row, t
 from weft import relax
 from weft.relax.op.definition import FUNCTIONS as F
 
@@ -228,11 +228,13 @@ TABLE = Table([
 OTHERS = Table([*of_onnx()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_strided(case):
     TABLE.check(case)
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", OTHERS.cases, ids=str)
 def test_what_onnx_has(case):
     OTHERS.check(case)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.lib.operator_cases import Table, row, t
+from tests.lib.operator_cases import SAMPLED, Table, row, t
 
 N = ({"n": 0}, {"n": 1}, {"n": 7})
 
@@ -156,6 +156,7 @@ def pools():
 TABLE = Table([*suppressions(), *alignments(), *pools()])
 
 
+@SAMPLED
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_detection(case):
     TABLE.check(case)

@@ -10,6 +10,8 @@ from weft.relax.reference import run
 from weft.runtime.faults import IndexFault
 from weft.tir import Var
 
+pytestmark = pytest.mark.sampled(3)
+
 A, B, C, D = (Var(name, "int64") for name in "abcd")
 
 

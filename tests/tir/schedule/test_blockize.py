@@ -11,6 +11,8 @@ from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.block import block_division as family
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def tiled(sch, *tiles):
     """The loops of C split by the tiles, all outer ones first."""

@@ -19,6 +19,8 @@ from weft.tir.interp import run
 from weft.tir.schedule import tree
 from weft.tir.stmt import Block, For, ForKind
 
+pytestmark = pytest.mark.sampled(2)
+
 ANY_ORDER = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 

@@ -19,6 +19,8 @@ from weft.tir.schedule.define import InstructionKind
 from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.stmt import Block
 
+pytestmark = pytest.mark.sampled(3)
+
 MATMUL_RELU = """
 @T.prim_func
 def main(A: T.Buffer((20, 12)), B: T.Buffer((12, 18)), D: T.Buffer((20, 18))):

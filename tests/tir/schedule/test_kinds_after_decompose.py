@@ -25,6 +25,8 @@ from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.loop import kinds
 from weft.tir.stmt import For, ForKind
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def matmul(m: int = 8, n: int = 12, k: int = 10):
     x, w = te.placeholder((m, k), name="x"), te.placeholder((k, n), name="w")

@@ -16,6 +16,8 @@ from weft.tir.schedule import tree
 from weft.tir.schedule.errors import ScheduleFailure
 from weft.tir.stmt import Block
 
+pytestmark = pytest.mark.sampled(3)
+
 PROGRAMS = 40
 
 

@@ -11,6 +11,8 @@ from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.cache import cache_checks, cache_stage, read_write_at
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @T.prim_func
 def tiled(a: T.handle, b: T.handle, c: T.handle) -> None:

@@ -11,6 +11,8 @@ from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.cache import cache_checks, cache_stage, reindex, reindex_cache
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def unnamed(func):
     return func.with_attr("global_symbol", "")

@@ -14,6 +14,8 @@ from weft.tir.schedule.primitive.loop.loops import LoopStartError
 from weft.tir.schedule.primitive.reduction import rfactor as family
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def test_the_script_of_a_product_of_matrices():
     @T.prim_func

@@ -12,6 +12,8 @@ from weft.tir.interp import run
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.loop import loops
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.mark.parametrize(
     ("factors", "extents"),

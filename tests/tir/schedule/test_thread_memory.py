@@ -16,6 +16,8 @@ from weft.support.errors import RuntimeFault, ScheduleError
 from weft.tir.analysis import ThreadMemoryError, find_thread_memory_fault, verify_thread_memory
 from weft.tir.interp import run
 
+pytestmark = pytest.mark.sampled(3)
+
 CHAIN = """
 @T.prim_func
 def main(A: T.Buffer((4, 3), "int32"), C: T.Buffer((4, 3), "int32")):

@@ -2,6 +2,8 @@ import pytest
 
 from weft import te, topi
 
+pytestmark = pytest.mark.sampled(3)
+
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 tensor = torch.from_numpy

@@ -16,6 +16,8 @@ from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import For, ForKind
 
+pytestmark = pytest.mark.sampled(3)
+
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
 """Vectors of four floats, so that small shapes have whole tiles and tails."""
 RNG = np.random.default_rng(5)

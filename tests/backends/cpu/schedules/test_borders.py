@@ -14,6 +14,8 @@ from weft.ir.functor import collect
 from weft.tir.stmt import Block, For, IfThenElse
 from weft.topi.nn.convolution_blocked import conv_blocked
 
+pytestmark = pytest.mark.sampled(3)
+
 LAYOUTS = ("NCHW2c", "OIHW2i4o", "NCHW4c")
 
 

@@ -21,6 +21,8 @@ from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
 
+pytestmark = pytest.mark.sampled(3)
+
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2 -l1d-cache-bytes=32768")
 """Vectors of four floats, so that small shapes have whole tiles and tails."""
 RNG = np.random.default_rng(11)

@@ -15,6 +15,8 @@ from weft.target.host import host_features
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 
+pytestmark = pytest.mark.sampled(3)
+
 HOST, HASWELL = "llvm -num-cores=2", "llvm -mcpu=haswell -num-cores=2"
 X86 = machine_of(HOST).dot_products != ()
 AVX2 = host_features().get("avx2", False)

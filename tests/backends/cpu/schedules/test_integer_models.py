@@ -12,6 +12,7 @@ from weft.target.host import host_features
 from weft.target.machine import machine_of
 
 pytestmark = [
+    pytest.mark.sampled(3),
     pytest.mark.onnx,
     pytest.mark.skipif(not host_features().get("avx2", False), reason="cannot run code for AVX2"),
 ]

@@ -15,6 +15,8 @@ from weft.ir.functor import collect
 from weft.tir.stmt import Block
 from weft.topi.nn.convolution_blocked import conv_blocked
 
+pytestmark = pytest.mark.sampled(3)
+
 AVX2 = "llvm -mcpu=x86-64-v3 -num-cores=1"
 LAYOUTS = ("NCHW4c", "OIHW4i4o", "NCHW4c")
 

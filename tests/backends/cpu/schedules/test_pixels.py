@@ -17,6 +17,8 @@ from weft.tir.expr import Var
 from weft.tir.stmt import Allocate
 from weft.topi.nn.convolution_blocked import conv_blocked
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def depthwise(blocks, height, width, channels, size, stride, padding):
     x = te.placeholder((1, blocks, height, width, channels), name="x")

@@ -15,6 +15,8 @@ from weft.ir.functor import collect
 from weft.target.machine import machine_of
 from weft.tir.stmt import Allocate
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def depthwise(channels, height, width, size, stride, padding):
     x = te.placeholder((1, channels, height, width), name="x")

@@ -17,6 +17,8 @@ from weft.tir.interp import run
 from weft.tir.stmt import DeclBuffer, For, ForKind
 from weft.topi.nn.winograd import Form, winograd_function
 
+pytestmark = pytest.mark.sampled(3)
+
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
 RNG = np.random.default_rng(6)
 

@@ -15,6 +15,8 @@ from weft.tir.interp import run
 from weft.tir.stmt import Allocate
 from weft.tir.transform import VectorizeReduction
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(3)
 
 

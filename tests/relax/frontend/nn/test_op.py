@@ -9,6 +9,8 @@ from weft import tir
 from weft.relax.frontend import nn
 from weft.relax.frontend.nn import op
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def erf(x):
     return np.vectorize(math.erf)(x).astype(x.dtype)

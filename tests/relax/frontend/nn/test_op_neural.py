@@ -8,7 +8,7 @@ from weft.relax.frontend.nn import op
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 
 
 def close(found, wanted, rtol=1e-5):

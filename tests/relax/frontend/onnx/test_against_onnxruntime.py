@@ -14,7 +14,7 @@ from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="its results are what is compared with")
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 IMPORTS = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
 X = uniform(2, 3, 8)

@@ -12,7 +12,7 @@ from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="its results are what is compared with")
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 
 def classical(nodes, inputs, outputs, version=3, constants=None):

@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from tests.lib.onnx_models import check, check_node, info, model, node, uniform
 
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 UNARY = [
     "Abs", "Asin", "Atan", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid",

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])

@@ -7,7 +7,7 @@ from tests.lib.onnx_models import info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 SIZE, BATCH, STEPS, WIDTH = 3, 2, 4, 5
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

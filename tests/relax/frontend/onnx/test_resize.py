@@ -7,7 +7,7 @@ from tests.lib.onnx_models import check, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 POSITIONS = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
              "asymmetric"]  # fmt: skip

@@ -7,7 +7,7 @@ from tests.lib.onnx_models import check, check_node, info, model, node, run, uni
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 
-pytestmark = pytest.mark.onnx
+pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
 
 @pytest.mark.slow

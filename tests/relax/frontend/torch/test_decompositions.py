@@ -10,7 +10,7 @@ import weft
 from tests.lib.aten import check_model
 from weft.support.errors import RuntimeFault, UnsupportedError
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 
 BATCH, SIZE = (torch.export.Dim(name, min=2, max=16) for name in ("batch", "size"))
 

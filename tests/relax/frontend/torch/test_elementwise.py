@@ -22,7 +22,7 @@ from weft.relax.frontend.torch.operators.unary import (
     SAME_TYPE,
 )
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 f16, f32, f64, i8, i32, i64, u8, b8 = (
     torch.float16, torch.float32, torch.float64, torch.int8, torch.int32, torch.int64, torch.uint8,
     torch.bool,

@@ -6,6 +6,8 @@ import pytest
 import weft
 from weft.relax.frontend.torch.interpolation import fixed_point, nearest_places
 
+pytestmark = pytest.mark.sampled(3)
+
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 

@@ -10,7 +10,7 @@ from tests.lib.aten import check_model
 from tests.lib.zoo import import_torchvision
 from weft.support.errors import UnsupportedError
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(2), pytest.mark.torch]
 
 
 @pytest.fixture(scope="module")

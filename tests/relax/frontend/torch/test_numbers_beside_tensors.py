@@ -6,6 +6,8 @@ import pytest
 
 import weft
 
+pytestmark = pytest.mark.sampled(3)
+
 torch = pytest.importorskip("torch")
 
 

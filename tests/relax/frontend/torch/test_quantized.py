@@ -17,7 +17,7 @@ from weft.relax.expr import Call
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.transform.layout.dequantize_after_product import DequantizeAfterProduct
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 
 
 @pytest.mark.parametrize("shape", [(5, 64, 8), (1, 300, 3)])

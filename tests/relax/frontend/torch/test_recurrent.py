@@ -9,7 +9,7 @@ from tests.lib.aten import check_model
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.capture import CaptureError, capture
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import torch
 from tests.lib.aten import check_model
 from tests.lib.aten_samples import Call, calls_of, check_calls, values
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 f16, f32, i64, u8, b8 = torch.float16, torch.float32, torch.int64, torch.uint8, torch.bool
 ops = torch.ops.aten
 NAN = torch.tensor([[1.0, math.nan, 3.0], [2.0, 2.0, -1.0]])

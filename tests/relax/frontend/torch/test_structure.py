@@ -11,7 +11,7 @@ import torch
 from tests.lib.aten import check_model, check_overload
 from tests.lib.aten_samples import check_calls
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.sampled(3), pytest.mark.torch]
 
 _SPEC = importlib.util.spec_from_file_location(
     "structure_cases", Path(__file__).with_name("structure_cases.py")

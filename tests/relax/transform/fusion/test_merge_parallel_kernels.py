@@ -23,6 +23,8 @@ from weft.relax.transform.host.rewrite_dataflow_reshape import RewriteDataflowRe
 from weft.target.target import Target
 from weft.tir.stmt import For, ForKind
 
+pytestmark = pytest.mark.sampled(3)
+
 TARGET = "llvm -mcpu=x86-64-v3 -num-cores=2"
 BEFORE = Sequential([
     LegalizeOps(), RewriteDataflowReshape(), AnnotateTIROpPattern(), FuseOps(), FuseTIR(),

@@ -12,6 +12,8 @@ from weft.relax.reference import run
 from weft.relax.transform import FoldConstant, LegalizeOps
 from weft.relax.transform.layout.block_channels import BlockChannels
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(3)
 
 

@@ -13,6 +13,8 @@ from weft.script import relax as R
 from weft.script import tir as T
 from weft.support.errors import PassError
 
+pytestmark = pytest.mark.sampled(3)
+
 CHANNELS_LAST = {"relax.nn.conv2d": ["NHWC", "OHWI"]}
 BLOCKED = {"relax.nn.conv2d": ["NCHW4c", "OIHW4o"]}
 RNG = np.random.default_rng(0)

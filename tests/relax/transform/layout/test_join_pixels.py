@@ -11,6 +11,8 @@ from weft.ir.functor import collect
 from weft.relax.reference import run
 from weft.relax.transform.layout.join_pixels import JoinPixels
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(5)
 
 

@@ -20,6 +20,8 @@ from weft.relax.transform.layout.winograd_error import error_of
 from weft.target.machine import machine_of
 from weft.topi.nn.winograd import Form, transformed_weights
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(8)
 TARGET = weft.target.Target("llvm -mcpu=x86-64-v3 -num-cores=2")
 

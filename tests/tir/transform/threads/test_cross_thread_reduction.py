@@ -27,6 +27,8 @@ from weft.tir.transform import (
     UnifyThreadBinding,
 )
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def through(step, func):
     return step(weft.IRModule({"main": func}))["main"]
