@@ -28,9 +28,10 @@ facts derived later are cached in ``_cache``, and a summary of what is below in 
 node is the node itself; a pickled node is the JSON of ``weft.ir.json_text``.
 
 Node classes are made twice, as those of ``dataclass(slots=True)`` are, and have no metaclass:
-``isinstance`` with a class of another metaclass than ``type`` takes five times as long, and a
+``isinstance`` with a class of another metaclass than ``type`` takes 2.5 times as long, and a
 compilation asks it ten million times. Nor have they ``__getattr__``, with which Python 3.11 looks
-up every attribute in three times the time: attributes of other releases are descriptors.
+up every attribute in six times the time (both by ``benchmarks/nodes.py``): attributes of other
+releases are descriptors.
 """
 
 from __future__ import annotations
