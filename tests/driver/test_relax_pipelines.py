@@ -9,6 +9,8 @@ import weft
 from tests.lib.model_graphs import bert_base, llama, resnet50
 from weft import relax
 from weft.driver.pipeline import RELAX_BUILD, RELAX_DEFAULT, RELAX_ZERO, get_pipeline
+from weft.script import ir as I
+from weft.script import relax as R
 from weft.support.errors import PassError
 
 MODELS = {
@@ -71,3 +73,37 @@ def test_the_default_pipeline_of_a_target_is_default_build():
     assert relax.get_default_pipeline("llvm").info.name == "relax.default_build"
     with pytest.raises(weft.TVMError, match="target kind 'nope'"):
         relax.get_default_pipeline("nope")
+
+
+@I.ir_module
+class Halving:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        @R.function
+        def halve(y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            is_large = R.less(R.const(1.0, "float32"), R.max(y))
+            if is_large:
+                smaller = R.multiply(R.tanh(R.multiply(y, R.const(0.5, "float32"))), y)
+                result = halve(smaller)
+            else:
+                result = R.add(R.exp(y), R.const(1.0, "float32"))
+            return result
+
+        z = halve(x)
+        return z
+
+
+@pytest.mark.parametrize("name", ["weft", "unscheduled"])
+def test_branches_and_bodies_of_local_functions_are_fused(name):
+    lowered = get_pipeline(name)(Halving)
+    kernels = sorted(var.name_hint for var in lowered.get_global_vars())
+    assert [kernel for kernel in kernels if "multiply" in kernel and "tanh" in kernel], kernels
+    assert [kernel for kernel in kernels if "exp" in kernel and "add" in kernel], kernels
+    x = np.array([0.5, 3, -1, 1], "float32")
+    expected = x
+    while expected.max() > 1:
+        expected = np.tanh(expected / 2) * expected
+    machine = relax.VirtualMachine(relax.build(lowered, "llvm"), weft.cpu())
+    np.testing.assert_allclose(
+        machine["main"](weft.nd.array(x)).numpy(), np.exp(expected) + 1, rtol=1e-6
+    )

@@ -6,16 +6,20 @@ from weft.ir.transform import Pass
 from weft.relax.transform.fusion.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.fusion.fuse_ops import FuseOps
 from weft.relax.transform.fusion.fuse_tir import FuseTIR
+from weft.relax.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.graph.decompose_ops import DecomposeOpsForInference
 from weft.relax.transform.graph.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.graph.fold_constant import FoldConstant
+from weft.relax.transform.graph.lambda_lift import LambdaLift
 from weft.relax.transform.graph.normalize import Normalize
 from weft.relax.transform.host.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 
 NORMS: tuple[Pass, ...] = (
     Normalize(),  # functions that users built by hand get struct info and leaf arguments
+    LambdaLift(),  # passes rewrite functions of the module: loops are among them from here on
+    ConvertToDataflow(),  # branches and bodies of loops are rewritten and fused as other code is
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
     DecomposeOpsForInference(keep_training=True),  # makes element-wise operators of other norms
 )

@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.lib.onnx_models import check, info, model, node, run, uniform
+from weft import relax
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import ConstantNeededError
 from weft.support.errors import AssertionFault, TVMError
@@ -276,10 +277,67 @@ def test_a_loop_of_many_steps():
     np.testing.assert_array_equal(made, [2000, 2000])
 
 
+def loop_with_kept_states():
+    """A loop that carries weights between its own states and hands them on through Identity."""
+    carried = [info("w", shape=[2, 2]), info("h", shape=["n", 2]), info("unused", shape=[3])]
+    body = graph(
+        [node("Identity", "c", "c2"), node("Identity", "w", "w1"), node("Identity", "w1", "w2"),
+         node("Transpose", "w", "wt", perm=[1, 0]), node("MatMul", "h wt", "h2"),
+         node("Mul", "h2 h2", "o")],
+        [info("i", "int64", []), info("c", "bool", []), *carried],
+        [info("c2", "bool", []), info("w2", shape=[2, 2]), info("h2", shape=["n", 2]),
+         info("unused", shape=[3]), info("o", shape=["n", 2])],
+    )  # fmt: skip
+    return node("Loop", "m - weight x z", "w_out h_out z_out o", body=body)
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_states_that_the_body_hands_on_as_they_are(is_constant):
+    weight = np.array([[1, 2], [-1, 0.5]], "float32")
+    inputs = [info("m", "int64", []), info("x", shape=["n", 2]), info("z", shape=[3])]
+    if not is_constant:
+        inputs.append(info("weight", shape=[2, 2]))
+    proto = model([loop_with_kept_states()], inputs, ["w_out", "h_out", "z_out", "o"],
+                  constants={"weight": weight} if is_constant else {})  # fmt: skip
+    mod = from_onnx(proto)
+    arrays = [np.array(3), uniform(2, 2), uniform(3, seed=1), *([] if is_constant else [weight])]
+    kept, h, unused, rows = run(mod, *arrays)
+    expected = [arrays[1]]
+    for _ in range(3):
+        expected.append(expected[-1] @ weight.T)
+    np.testing.assert_array_equal(kept, weight)
+    np.testing.assert_array_equal(unused, arrays[2])
+    np.testing.assert_allclose(h, expected[-1], rtol=1e-5)
+    np.testing.assert_allclose(rows, np.square(expected[1:]), rtol=1e-5)
+
+
+def test_what_a_body_computes_of_kept_constants_is_computed_when_the_model_is_built():
+    weight = np.array([[1, 2], [-1, 0.5]], "float32")
+    proto = model([loop_with_kept_states()],
+                  [info("m", "int64", []), info("x", shape=["n", 2]), info("z", shape=[3])],
+                  ["h_out"], constants={"weight": weight})  # fmt: skip
+    lowered = relax.get_pipeline("weft")(from_onnx(proto))
+    assert not [name for name in map(str, lowered.get_global_vars()) if "transpose" in name]
+
+
+def test_a_loop_hands_on_an_optional_that_its_body_does_not_change():
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    optional = helper.make_optional_type_proto(kind)
+    body = graph([node("Identity", "c", "c2")],
+                 [info("i", "int64", []), info("c", "bool", []),
+                  helper.make_value_info("s", optional)],
+                 [info("c2", "bool", []), helper.make_value_info("s", optional)])  # fmt: skip
+    proto = model([node("Optional", "x", "q"), node("Loop", "m - q", "p", body=body),
+                   node("OptionalGetElement", "p", "y")],
+                  [info("m", "int64", []), info("x", shape=[2])], ["y"])  # fmt: skip
+    np.testing.assert_array_equal(run(from_onnx(proto), np.array(2), uniform(2)), uniform(2))
+
+
 def test_a_loop_over_an_optional_whose_length_the_data_gives_names_its_input():
     kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
     optional = helper.make_optional_type_proto(kind)
-    body = graph([node("Identity", "s", "s2"), node("Identity", "c", "c2")],
+    body = graph([node("OptionalGetElement", "s", "e"), node("Add", "e e", "e2"),
+                  node("Optional", "e2", "s2"), node("Identity", "c", "c2")],
                  [info("i", "int64", []), info("c", "bool", []),
                   helper.make_value_info("s", optional)],
                  [info("c2", "bool", []), helper.make_value_info("s2", optional)])  # fmt: skip

@@ -6,7 +6,9 @@
         if i < M and go: body, then loop(i + 1, go', states'..., scanned' + one slice)
         else: (states..., scanned...)
 
-A state keeps its shape from step to step; dimensions that the body changes are symbols of the
+States that the body hands on as they are are no parameters: the body reads them from outside, so
+that what it computes of constants among them is computed at build time. Other states keep their
+shape from step to step; dimensions that the body changes are symbols of the
 function, which translating the body tells (weft.relax.frontend.onnx.loop_states). What is scanned
 out is an object that holds a row for each step (weft.runtime.vm.rows), and so is a sequence
 (weft.runtime.vm.sequences).
@@ -47,19 +49,41 @@ def dynamic_loop(
     carried: Sequence[GraphValue | None],
     body: GraphProto,
     slices: Slices | None = None,
-) -> list[GraphValue]:
+) -> list[GraphValue | None]:
     """The carried values and what is scanned out when the loop has ended.
 
     The body is a Loop's; with ``slices`` it is a Scan's, which has no condition.
     """
     decided = limit if limit is not None and limit.constant is None else condition or limit
-    firsts = _first_values(context, decided, carried)
+    kept = _kept_states(body, carried, (2, 1) if slices is None else (0, 0))
+    changing = [value for index, value in enumerate(carried) if index not in kept]
+    firsts = _first_values(context, decided, changing)
     states = [state_of(context, value) for value in firsts]
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
-    loop.slices = slices
+    loop.slices, loop.kept = slices, kept
     scanned = loop.trial()
-    return loop.build(condition, firsts, scanned)
+    results = loop.build(condition, firsts, scanned)
+    return loop.with_kept(results)
+
+
+def _kept_states(
+    body: GraphProto, carried: Sequence[GraphValue | None], skipped: tuple[int, int]
+) -> dict[int, GraphValue | None]:
+    """By their numbers, the carried values that each step gives as it got them.
+
+    ``skipped`` are the numbers of the body's inputs and outputs before those of the states.
+    """
+    origins = {name: name for name in [value.name for value in body.input]}
+    for node in body.node:
+        if node.op_type == "Identity" and node.input[0] in origins:
+            origins[node.output[0]] = origins[node.input[0]]
+    before, after = [value.name for value in body.input], [value.name for value in body.output]
+    return {
+        index: value
+        for index, value in enumerate(carried)
+        if origins.get(after[skipped[1] + index]) == before[skipped[0] + index]
+    }
 
 
 def _first_values(
@@ -92,6 +116,8 @@ class _Loop:
         self.limit = None
         self.deciding = deciding
         self.slices: Slices | None = None
+        self.kept: dict[int, GraphValue | None] = {}
+        """States that the body hands on as they are, which ``states`` leaves out."""
         if limit is not None:
             self.limit = self._scalar(limit)
 
@@ -131,10 +157,10 @@ class _Loop:
 
     def _body(self, params: Sequence[Var]) -> tuple[Value, list[GraphValue], list[Value]]:
         """Whether to go on, the next states, and what is scanned out."""
-        context, count = self.context, len(self.states)
+        context, count = self.context, len(self.states) + len(self.kept)
         step, going = [Value(context.builder, param) for param in params[:2]]
         pairs = zip(self.states, params[2:], strict=True)
-        given: list[GraphValue] = [state.value(context, param) for state, param in pairs]
+        given = self.with_kept([state.value(context, param) for state, param in pairs])
         outer, context.translator.is_looping = context.translator.is_looping, True
         try:
             if self.slices is None:
@@ -148,8 +174,16 @@ class _Loop:
         rows = [value for value in outputs[count:] if isinstance(value, Value)]
         if not isinstance(again, Value) or len(rows) < len(outputs[count:]):
             context.fail("expected a condition, and tensors to scan out, from its body")
-        following = zip(self.states, outputs[:count], strict=True)
+        changed = [outputs[index] for index in range(count) if index not in self.kept]
+        following = zip(self.states, changed, strict=True)
         return again, [state.given(context, value) for state, value in following], rows
+
+    def with_kept(self, values: Sequence[GraphValue]) -> list[GraphValue | None]:
+        """Values that begin with those of ``states``, with the states between that are kept."""
+        rest = iter(values)
+        count = len(self.states) + len(self.kept)
+        states = [self.kept[index] if index in self.kept else next(rest) for index in range(count)]
+        return [*states, *rest]
 
     def build(
         self,
