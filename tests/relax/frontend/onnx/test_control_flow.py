@@ -138,9 +138,41 @@ def test_a_later_choice_by_the_rank_of_the_first():
         check(proto, uniform(*shape))
 
 
-def test_results_of_other_ranks_name_the_condition():
-    with pytest.raises(ConstantNeededError, match="If node .*branches give tensors of other ranks"):
-        from_onnx(squeezed([node("Relu", "z", "y")]))
+def test_results_of_other_ranks_are_tensors_of_unknown_rank():
+    proto = squeezed([node("Relu", "z", "y")])
+    for shape in ((3, 2, 1), (3, 2, 4), (1, 2, 1)):
+        check(proto, uniform(*shape))
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("extents", [("n", 2, 1), ("n", 1, "m"), (1, 1, "m"), (1, 3, 1)])
+def test_a_squeeze_without_axes_removes_what_has_one_element(extents, opset):
+    nodes = [node("Squeeze", "x", "z"), node("Sigmoid", "z", "s"), node("Mul", "s s", "y")]
+    proto = model(nodes, [info("x", shape=extents)], ["y"], opset=opset)
+    for n, m in [(1, 1), (1, 3), (2, 1), (3, 4)]:
+        check(proto, uniform(*[{"n": n, "m": m}.get(extent, extent) for extent in extents]))
+
+
+def test_a_squeeze_whose_result_fits_one_rank_only():
+    nodes = [node("Squeeze", "x", "z"), node("Transpose", "z", "y", perm=[1, 0])]
+    proto = model(nodes, [info("x", shape=["n", 1, 3])], ["y"])
+    check(proto, uniform(4, 1, 3))
+    with pytest.raises(TVMError, match="Squeeze node .*the case that axis 0 has one element was"):
+        run(from_onnx(proto), uniform(1, 1, 3))
+
+
+def test_many_squeezes_of_one_extent_ask_once():
+    nodes = [node("Squeeze", "x", "z0")]
+    for step in range(12):
+        nodes.append(node("Unsqueeze", f"z{step} last", f"u{step}"))
+        nodes.append(node("Relu", f"u{step}", f"r{step}"))
+        nodes.append(node("Squeeze", f"r{step}", f"z{step + 1}"))
+    constants = {"last": np.array([-1])}
+    proto = model(nodes, [info("x", shape=["n", 2, 1])], ["z12"], constants=constants)
+    mod = from_onnx(proto)
+    assert mod.script().count("R.nn.relu") == 24
+    for n in (1, 3):
+        assert run(mod, uniform(n, 2, 1)).shape == ((2,) if n == 1 else (3, 2))
 
 
 def counting_loop(condition):

@@ -12,7 +12,7 @@ from weft.relax.expr import BindingBlock, Expr, SeqExpr, Var
 
 @dataclass(frozen=True)
 class Taken:
-    """Of two branches only one fits what follows: which, and why not the other."""
+    """Which of two branches is taken, and why the other does not fit ("": it may)."""
 
     index: int
     reason: str

@@ -147,9 +147,13 @@ class Context:
 
     def dim_expr(self, dim: Dim, more: int = 0) -> Expr:
         """The tensor () int64 of a dimension plus ``more``."""
+        return self.dim_value(dim, more).expr
+
+    def dim_value(self, dim: Dim, more: int = 0) -> Value:
+        """The number () int64 of a dimension plus ``more``."""
         number = np.empty((), object)
         number[()] = as_prim(dim) + more
-        return self.constant(settle(number), elem=INT64).expr
+        return self.constant(settle(number), elem=INT64)
 
     def is_empty(self, expr: Expr) -> bool:
         """Whether a tensor is known to have no elements."""

@@ -37,7 +37,7 @@ from weft.relax.frontend.onnx.parameters import (
     input_dtype,
     input_shape,
 )
-from weft.relax.frontend.onnx.protos import GraphProto, ModelProto, ValueInfoProto
+from weft.relax.frontend.onnx.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import Function
 from weft.relax.frontend.onnx.results import flat_expr
 from weft.relax.frontend.onnx.scope import Scope
@@ -327,6 +327,19 @@ class _Import:
 
 
 def has_control_flow(graph: GraphProto, translator: Translator) -> bool:
-    """Whether a graph, or a function of the model, has nodes with graphs inside."""
+    """Whether a graph, or a function of the model, has nodes that may choose between branches.
+
+    They have graphs inside, or are Squeezes without axes (``choices``).
+    """
     groups = [graph.node, *[function.node for function in translator.functions.values()]]
-    return any(True for nodes in groups for node in nodes for _ in sub_graphs(node))
+    return any(
+        next(sub_graphs(node), None) is not None or is_squeeze_by_extent(node)
+        for nodes in groups
+        for node in nodes
+    )
+
+
+def is_squeeze_by_extent(node: NodeProto) -> bool:
+    """Whether a node removes all axes that have one element."""
+    has_axes = bool(node.input[1:] and node.input[1]) or bool(node.attribute)
+    return node.op_type == "Squeeze" and not has_axes

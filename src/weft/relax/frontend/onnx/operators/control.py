@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr, If, SeqExpr, Tuple
 from weft.relax.frontend.onnx.blocks import opened_block
-from weft.relax.frontend.onnx.choices import BranchesDifferError, condition_key, insist
+from weft.relax.frontend.onnx.choices import Branch, BranchesDifferError, condition_key, insist
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.protos import GraphProto, ValueInfoProto
@@ -36,16 +37,18 @@ def choose(
     context: Context, condition: Value, *, then_branch: GraphProto, else_branch: GraphProto
 ) -> list[GraphValue | None]:
     """The branch that the condition chooses."""
-    branches, translator = (then_branch, else_branch), context.translator
+    graphs, translator = (then_branch, else_branch), context.translator
+    branches = [partial(translator.graph, graph, context.scope) for graph in graphs]
     known = condition.constant
     if known is not None:
-        return translator.graph(branches[0 if known.ravel()[0] else 1], context.scope)
+        return branches[0 if known.ravel()[0] else 1]()
     taken = translator.taken.get(condition_key(condition))
     if taken is not None:
-        insist(translator, context, condition, taken)
-        return translator.graph(branches[taken.index], context.scope)
+        if taken.reason:  # else this stands behind the branch of that condition
+            insist(translator, context, condition, taken)
+        return branches[taken.index]()
     try:
-        parts = [_branch(context, graph, _as_it_is) for graph in branches]
+        parts = [_branch(context, branch, _as_it_is) for branch in branches]
     except TVMError as error:
         error.add_note(
             f"in a branch of the {context.where}, whose condition is not known at import; where "
@@ -53,7 +56,7 @@ def choose(
         )
         raise BranchesDifferError(str(error), context, condition, branches) from error
     if _structures(parts)[0] != _structures(parts)[1] and _differ_in_sequences(parts):
-        parts = [_branch(context, graph, _of_the_run) for graph in branches]
+        parts = [_branch(context, branch, _of_the_run) for branch in branches]
     if _structures(parts)[0] != _structures(parts)[1]:
         raise BranchesDifferError(
             f"{context.where}: its branches give tensors of other ranks or types, so its input "
@@ -76,14 +79,12 @@ Part: TypeAlias = tuple[SeqExpr, list[GraphValue]]
 
 def _branch(
     context: Context,
-    graph: GraphProto,
+    branch: Branch,
     given: Callable[[Context, GraphValue | None], GraphValue | None],
 ) -> Part:
     """A branch; ``given`` makes of each of its outputs what leaves it."""
     with opened_block(context.builder) as opened:
-        outputs = [
-            given(context, value) for value in context.translator.graph(graph, context.scope)
-        ]
+        outputs = [given(context, value) for value in branch()]
         exprs = [flat_expr(value) for value in outputs]
         result = context.builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
     return opened.ending_in(result), [value for value in outputs if value is not None]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.blocks import Taken
+from weft.relax.frontend.onnx.choices import BranchesDifferError, condition_key, insist
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.known import settle
@@ -124,13 +128,69 @@ def _remaining(whole: Sequence[Dim], dims: Sequence[Dim]) -> list[Dim]:
 @converter("Squeeze")
 def squeeze_attribute(context: Context, x: Value, *, axes: Sequence[int] | None = None) -> Expr:
     """Until opset 12 the axes are an attribute."""
-    return context.emit(op.squeeze(x.expr, None if axes is None else list(axes)))
+    return _squeezed(context, x, axes)
 
 
 @converter("Squeeze", since=13)
 def squeeze(context: Context, x: Value, axes: Value | None = None) -> Expr:
     """Without the axes of size 1."""
-    return context.emit(op.squeeze(x.expr, context.ints(axes, "axes")))
+    return _squeezed(context, x, context.ints(axes, "axes"))
+
+
+def _squeezed(context: Context, x: Value, axes: Sequence[int] | None) -> Expr:
+    if axes is None:
+        return _squeezed_by_extent(context, x, [None] * context.rank(x, "data"))
+    return context.emit(op.squeeze(x.expr, list(axes)))
+
+
+def _squeezed_by_extent(context: Context, x: Value, is_one: Sequence[bool | None]) -> Expr:
+    """Without the axes of one element; ``is_one`` is what is decided of each axis, or None.
+
+    Raises BranchesDifferError where the run decides whether an axis has one element.
+    """
+    decided = list(is_one)
+    for axis, extent in enumerate(context.shape(x, "data")):
+        if decided[axis] is not None:
+            continue
+        condition = expect(
+            context.run("Equal", context.dim_value(extent), context.constant(1, "int64")), Value
+        )
+        if condition.constant is None:
+            decided[axis] = _decided(context, x, condition, [*decided[:axis], *is_one[axis:]])
+        else:
+            decided[axis] = bool(condition.constant)
+    return context.emit(
+        op.squeeze(x.expr, [axis for axis, is_gone in enumerate(decided) if is_gone])
+    )
+
+
+def _decided(context: Context, x: Value, condition: Value, is_one: Sequence[bool | None]) -> bool:
+    """What is taken of the first axis of ``is_one`` that is not decided, or BranchesDifferError."""
+    axis, translator = is_one.index(None), context.translator
+    if translator.is_looping:
+        reason = "every step of a loop must have the same rank"
+        insist(translator, context, condition, Taken(1, reason), _names(axis))
+        return False
+    taken = translator.taken.get(condition_key(condition))
+    if taken is not None:
+        return taken.index == 0
+
+    def branch(case: bool) -> list[GraphValue | None]:
+        known = [*is_one[:axis], case, *is_one[axis + 1 :]]
+        return [context.value(_squeezed_by_extent(context, x, known), x.elem)]
+
+    raise BranchesDifferError(
+        f"{context.where}: it has no axes, and the run tells whether its axis {axis} has one "
+        "element and is removed; give it axes",
+        context,
+        condition,
+        [partial(branch, True), partial(branch, False)],
+        _names(axis),
+    )
+
+
+def _names(axis: int) -> tuple[str, str]:
+    return (f"the case that axis {axis} has one element", f"the case that axis {axis} has more")
 
 
 @converter("Unsqueeze")
