@@ -7,6 +7,7 @@ from weft.backends.cpu.vectors.fill_tails import FillTails
 from weft.backends.cpu.vectors.flatten_vector_access import FlattenVectorAccess
 from weft.backends.cpu.vectors.prefetch_next import PrefetchNextIteration
 from weft.backends.cpu.vectors.reciprocal import MultiplyByReciprocal
+from weft.backends.cpu.vectors.shift_tiles import ShiftTiles
 from weft.backends.cpu.vectors.shuffle_load import ShuffleLoad
 from weft.backends.cpu.vectors.skip_padding import SkipPadding
 from weft.backends.cpu.vectors.softmax_largest import LargestOfSoftmax
@@ -73,6 +74,7 @@ LOWER: tuple[Pass, ...] = (
     SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
     FillTails(),  # after Simplify, and while guards are where blocks put them
     PrefetchNextIteration(),  # while a panel has one load in one loop
+    ShiftTiles(),  # before loops are cut: the tiles of symbolic axes need no copies with guards
     PartitionGuardedLoops(),  # before vectorising: a test per lane would keep a loop scalar
     VectorizeReduction(),  # after loops are cut: the rows of a cut-off tail are not a full group
     TransposeTile(),  # after loops are cut, and while the nest is two plain loops

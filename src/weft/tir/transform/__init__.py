@@ -41,6 +41,7 @@ _NAMES = {
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.threads.serialize_threads",
+    "ShiftTiles": "weft.backends.cpu.vectors.shift_tiles",
     "ShuffleLoad": "weft.backends.cpu.vectors.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
     "SkipPadding": "weft.backends.cpu.vectors.skip_padding",

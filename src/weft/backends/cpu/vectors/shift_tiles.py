@@ -1,0 +1,327 @@
+"""ShiftTiles: along an axis of symbolic extent the last tile begins earlier, without guards.
+
+A schedule cuts an axis of ``n`` elements into tiles of 8 that stay in registers; each element of a
+tile is guarded, because the last tile may be cut off. In a loop over ``k`` inside of the tile these
+guards are most of the work. Before::
+
+    for o in range((n + 7) // 8):
+        for v in T.unroll(8): if o * 8 + v < n: s[v] = 0
+        for k in range(64):
+            for v in T.unroll(8): if o * 8 + v < n: s[v] += x[o * 8 + v, k] * w[k]
+        for v in T.unroll(8): if o * 8 + v < n: y[o * 8 + v] = s[v]
+
+After (``TILE(size, begin)`` is the body without guards, with ``begin`` for ``o * 8``)::
+
+    if 8 <= n: for o in range((n + 7) // 8): TILE(8, T.min(o * 8, n - 8))
+    else: if 3 <= n: for o in range((n + 2) // 3): TILE(3, T.min(o * 3, n - 3))
+    else: for o in range(n): TILE(1, o)
+
+The last tile computes some elements a second time. That must not be seen: where the body reads
+memory that it writes (a result that takes the place of an argument), tiles do not overlap::
+
+    for o in range(n // 8): TILE(8, o * 8)
+    for o in range(n % 8 // 3): TILE(3, n // 8 * 8 + o * 3)
+    for o in range(n % 8 % 3): TILE(1, n // 8 * 8 + n % 8 // 3 * 3 + o)
+
+A loop is left as it is if its variable stands anywhere but in ``o * 8``, if memory from outside of
+the loop is written without that guard, or if the tile is vectorised along the axis (lanes have
+masks). Runs before PartitionGuardedLoops, which would copy the tile with its guards. Libraries of
+products shift their last tile likewise (Goto and van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication", 2008, have the tile in registers that this keeps whole).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.data import has_data
+from weft.arith.iter_map.constraint import conjuncts
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Visitor, collect, mentions
+from weft.ir.transform import Pass
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import EQ, GE, LT, Add, Call, Mul, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    Allocate,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    seq,
+)
+from weft.tir.stmt_functor import redefined
+from weft.tir.transform.condition_range import is_call
+from weft.tir.transform.decided_condition import DecidedConditions
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+
+GROWTH: Final = 128
+"""Stores in unrolled tiles that the pass may add to a function."""
+
+
+@dataclass(frozen=True)
+class _Guard:
+    """The condition ``outer * size + element < extent`` of an element of a tile."""
+
+    test: PrimExpr
+    size: int
+    element: Var
+    extent: PrimExpr
+
+
+def _guard_of(test: PrimExpr, outer: Var) -> _Guard | None:
+    if not isinstance(test, LT) or not isinstance(test.a, Add):
+        return None
+    begin, element = test.a.a, test.a.b
+    if not isinstance(begin, Mul) or begin.a is not outer or not isinstance(begin.b, IntImm):
+        return None
+    return _Guard(test, begin.b.value, element, test.b) if isinstance(element, Var) else None
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The tiles of a loop: ``size`` elements of an axis of ``extent``, each tile whole or cut."""
+
+    loop: For
+    size: int
+    extent: PrimExpr
+    guards: list[_Guard]
+    inner: set[Var]
+    """The variables of the loops over the elements of a tile."""
+    may_overlap: bool
+
+    def number(self, value: int) -> PrimExpr:
+        """A constant of the type of the extent."""
+        return fold.const(self.extent.dtype, value)
+
+
+class _Uses(Visitor):
+    """How the variable of a loop is used in the loop's body."""
+
+    def __init__(self, outer: Var) -> None:
+        self.outer = outer
+        self.factors: set[int] = set()
+        """The numbers that it is multiplied by."""
+        self.others = False
+        self.guards: list[_Guard] = []
+        self.loops: dict[Var, For] = {}
+        self.own: set[Var] = set()
+        self.read: set[Var] = set()
+        self.written: set[Var] = set()
+        self.written_unguarded: set[Var] = set()
+        self.calls_out = False
+        self._guarded = 0
+
+    def visit_Mul(self, product: Mul) -> None:
+        if product.a is self.outer and isinstance(product.b, IntImm):
+            self.factors.add(product.b.value)
+        else:
+            self.visit_default(product)
+
+    def visit_Var(self, var: Var) -> None:
+        self.others = self.others or var is self.outer
+
+    def visit_For(self, loop: For) -> None:
+        self.loops[loop.loop_var] = loop
+        self.visit_default(loop)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
+        guards = [_guard_of(test, self.outer) for test in conjuncts(stmt.condition)]
+        known = [guard for guard in guards if guard is not None]
+        self.guards += known
+        self.visit(stmt.condition)
+        self._guarded += len(known)
+        self.visit(stmt.then_case)
+        self._guarded -= len(known)
+        if stmt.else_case is not None:
+            self.visit(stmt.else_case)
+
+    def visit_Allocate(self, stmt: Allocate) -> None:
+        self.own.add(stmt.buffer_var)
+        self.visit_default(stmt)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.read.add(load.buffer.data)
+        self.visit(load.indices)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.written.add(store.buffer.data)
+        if not self._guarded:
+            self.written_unguarded.add(store.buffer.data)
+        self.visit(store.value)
+        self.visit(store.indices)
+
+    def visit_Evaluate(self, stmt: Evaluate) -> None:
+        self.calls_out = self.calls_out or not is_call(stmt.value, "prefetch")
+        self.visit(stmt.value)
+
+    def visit_Call(self, call: Call) -> None:
+        memory = [arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype.is_handle]
+        self.calls_out = self.calls_out or bool(memory)
+        self.visit_default(call)
+
+
+def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
+    """The tiles of a loop that this pass can shift, or None."""
+    if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not _is_number(loop.min, 0):
+        return None
+    if isinstance(loop.extent, IntImm) or not collect(loop.body, IfThenElse):
+        return None
+    uses = _Uses(loop.loop_var)
+    uses.visit(loop.body)
+    if not uses.guards or uses.others or uses.calls_out:
+        return None
+    size, extent = uses.guards[0].size, uses.guards[0].extent
+    elements = {guard.element for guard in uses.guards}
+    width, more = (fold.const(extent.dtype, number) for number in (size, size - 1))
+    count = fold.floordiv(fold.add(extent, more), width)
+    if (
+        extent.dtype != loop.loop_var.dtype
+        or has_data(extent)
+        or mentions(extent, loop.loop_var, *uses.loops)
+        or any(factor % size for factor in uses.factors)
+        or not all(_is_tile_loop(uses.loops.get(var), size) for var in elements)
+        or uses.written_unguarded - uses.own
+        or any(guard.size != size for guard in uses.guards)
+        or not all(analyzer.can_prove(EQ(guard.extent, extent)) for guard in uses.guards[1:])
+        or not analyzer.can_prove(EQ(loop.extent, count))
+    ):
+        return None
+    outside = uses.written - uses.own
+    return _Tiles(loop, size, extent, uses.guards, elements, not outside & uses.read)
+
+
+def _is_number(expr: PrimExpr, value: int) -> bool:
+    return isinstance(expr, IntImm) and expr.value == value
+
+
+def _is_tile_loop(loop: For | None, size: int) -> bool:
+    return (
+        loop is not None
+        and loop.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+        and _is_number(loop.min, 0)
+        and _is_number(loop.extent, size)
+    )
+
+
+class _AtPlace(DecidedConditions):
+    """The body of a tile of ``size`` elements that begins at ``begin``, without its guards."""
+
+    def __init__(self, tiles: _Tiles, size: int, begin: PrimExpr) -> None:
+        super().__init__(True)
+        self.tiles, self.size, self.begin = tiles, size, begin
+        self.guards = {id(guard.test) for guard in tiles.guards}
+
+    def is_decided(self, expr: PrimExpr) -> bool:
+        return id(expr) in self.guards
+
+    def visit_Mul(self, product: Mul) -> PrimExpr:
+        if product.a is not self.tiles.loop.loop_var or not isinstance(product.b, IntImm):
+            return self.visit_PrimExpr(product)
+        times = fold.const(product.dtype, product.b.value // self.tiles.size)
+        return fold.mul(self.begin, times)
+
+    def visit_For(self, loop: For) -> Stmt:
+        body = self.visit(loop.body)
+        if loop.loop_var in self.tiles.inner:
+            return loop.with_(extent=fold.const(loop.extent.dtype, self.size), body=body)
+        return loop.with_(body=body)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        done = self.visit_default(stmt)
+        if isinstance(done, IfThenElse) and _is_number(done.condition, 1):
+            return done.then_case
+        return done
+
+
+class _Shift(StmtMutator):
+    """Shifts the last tiles of loops, of outer loops first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.analyzer = Analyzer()
+        self.growth = GROWTH
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_For(self, loop: For) -> Stmt:
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
+        tiles = _tiles_of(loop, self.analyzer)
+        if tiles is None:
+            return loop.with_(body=self.visit(loop.body))
+        sizes = [size for size in (tiles.size, _smaller(tiles.size), 1) if size]
+        stores = len(collect(loop.body, BufferStore)) * sum(sizes[1:])
+        if stores > self.growth:
+            return loop.with_(body=self.visit(loop.body))
+        self.growth -= stores
+        shifted = _overlapping(tiles, sizes) if tiles.may_overlap else _apart(tiles, sizes)
+        return self.visit(shifted)
+
+
+def _smaller(size: int) -> int:
+    """A size between that of a tile and 1; 0 if there is none worth its code."""
+    return 0 if size < 6 else (size + 2) // 3
+
+
+def _overlapping(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
+    """Tiles of the largest size that fits; the last one begins so that it ends with the axis."""
+    result = _loop(tiles, 1, tiles.extent, lambda place: place)
+    for size in reversed(sizes[:-1]):
+        width = tiles.number(size)
+        count = fold.floordiv(fold.add(tiles.extent, tiles.number(size - 1)), width)
+        last = fold.sub(tiles.extent, width)
+        whole = _loop(tiles, size, count, partial(_shifted, width, last))
+        result = IfThenElse(GE(tiles.extent, width), whole, result)
+    return result
+
+
+def _shifted(width: PrimExpr, last: PrimExpr, place: PrimExpr) -> PrimExpr:
+    return fold.min_(fold.mul(place, width), last)
+
+
+def _apart(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
+    """Tiles of each size behind those of the larger sizes."""
+    parts: list[Stmt] = []
+    done, rest = tiles.number(0), tiles.extent
+    for size in sizes:
+        width = tiles.number(size)
+        count = fold.floordiv(rest, width)
+        parts.append(_loop(tiles, size, count, partial(_behind, width, done)))
+        done, rest = fold.add(done, fold.mul(count, width)), fold.floormod(rest, width)
+    return seq(*parts)
+
+
+def _behind(width: PrimExpr, done: PrimExpr, place: PrimExpr) -> PrimExpr:
+    return fold.add(done, fold.mul(place, width))
+
+
+def _loop(tiles: _Tiles, size: int, count: PrimExpr, begin: Callable[[PrimExpr], PrimExpr]) -> Stmt:
+    """A loop over ``count`` tiles of ``size`` elements, which begin where ``begin`` says."""
+    loop = tiles.loop
+    place, start = (Var(loop.loop_var.name, loop.loop_var.type_annotation) for _ in range(2))
+    body = _AtPlace(tiles, size, start).visit(loop.body)
+    if size != tiles.size:
+        body = redefined(body)
+    inside = LetStmt(start, begin(place), body)
+    return loop.with_(loop_var=place, extent=count, body=inside)
+
+
+def shift_tiles(func: PrimFunc) -> PrimFunc:
+    """The function with the last tiles of loops of symbolic extent shifted."""
+    if not func.attrs.get("tir.noalias"):
+        return func  # what is written may be read under another name
+    return rewrite_body(func, _Shift())
+
+
+def ShiftTiles() -> Pass:  # noqa: N802 - in the style of pass names
+    """The pass ``tir.ShiftTiles``, which applies ``shift_tiles``; not in TVM."""
+    return make_pass("ShiftTiles", shift_tiles)

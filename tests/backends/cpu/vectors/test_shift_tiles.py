@@ -1,0 +1,141 @@
+"""ShiftTiles: whole tiles along symbolic axes, the last one shifted; where it is not allowed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.script import from_source
+from weft.script import tir as T
+from weft.tir import interp
+from weft.tir.transform import ShiftTiles
+
+SUMS = """
+@T.prim_func
+def main(p_x: T.handle, w: T.Buffer((3,), "float32"), p_y: T.handle):
+    T.func_attr({"tir.noalias": True})
+    n = T.int64()
+    x = T.match_buffer(p_x, (n, 3))
+    y = T.match_buffer(p_y, (n,))
+    for o in LOOP((n + 7) // 8):
+        s = T.decl_buffer((8,), scope="local")
+        for v in T.unroll(T.int64(8)):
+            if o * 8 + v < n:
+                s[v] = T.float32(0)
+        for k in range(3):
+            for v in T.unroll(T.int64(8)):
+                if o * 8 + v < n:
+                    s[v] = s[v] + x[o * 8 + v, k] * w[k]
+        for v in T.unroll(T.int64(8)):
+            if o * 8 + v < n:
+                y[o * 8 + v] = s[v] + OTHER
+"""
+
+
+def sums(loop="range", other="T.float32(0)"):
+    return from_source(SUMS.replace("LOOP", loop).replace("OTHER", other))
+
+
+def test_the_last_tile_ends_with_the_axis(becomes):
+    @T.prim_func
+    def before(p_x: T.handle, p_y: T.handle):
+        T.func_attr({"tir.noalias": True})
+        n = T.int64()
+        x = T.match_buffer(p_x, (n,))
+        y = T.match_buffer(p_y, (n,))
+        for o in range((n + 3) // 4):
+            for v in range(T.int64(4)):
+                if o * 4 + v < n:
+                    y[o * 4 + v] = x[o * 4 + v]
+
+    @T.prim_func
+    def expected(p_x: T.handle, p_y: T.handle):
+        T.func_attr({"tir.noalias": True})
+        n = T.int64()
+        x = T.match_buffer(p_x, (n,))
+        y = T.match_buffer(p_y, (n,))
+        if n >= 4:
+            for o in range((n + 3) // 4):
+                begin: T.int64 = T.min(o * 4, n - 4)
+                for v in range(T.int64(4)):
+                    y[begin + v] = x[begin + v]
+        else:
+            for o in range(n):
+                begin_1: T.int64 = o
+                for v in range(T.int64(1)):
+                    y[begin_1 + v] = x[begin_1 + v]
+
+    becomes(ShiftTiles(), before, expected)
+
+
+def test_tiles_do_not_overlap_where_the_result_replaces_an_argument(becomes):
+    @T.prim_func
+    def before(p_x: T.handle):
+        T.func_attr({"tir.noalias": True})
+        n = T.int64()
+        x = T.match_buffer(p_x, (n,))
+        for o in range((n + 3) // 4):
+            for v in range(T.int64(4)):
+                if o * 4 + v < n:
+                    x[o * 4 + v] = x[o * 4 + v] * T.float32(2)
+
+    @T.prim_func
+    def expected(p_x: T.handle):
+        T.func_attr({"tir.noalias": True})
+        n = T.int64()
+        x = T.match_buffer(p_x, (n,))
+        for o in range(n // 4):
+            begin: T.int64 = o * 4
+            for v in range(T.int64(4)):
+                x[begin + v] = x[begin + v] * T.float32(2)
+        for o in range(n % 4):
+            begin_1: T.int64 = n // 4 * 4 + o
+            for v in range(T.int64(1)):
+                x[begin_1 + v] = x[begin_1 + v] * T.float32(2)
+
+    becomes(ShiftTiles(), before, expected)
+
+
+def test_no_guard_is_left_and_every_extent_is_computed():
+    for loop in ("range", "T.parallel"):
+        for other in ("T.float32(0)", "y[o * 8 + v]"):
+            func = sums(loop, other)
+            shifted = ShiftTiles()(weft.IRModule({"main": func}))["main"]
+            assert "+ v <" not in shifted.script()
+            native = weft.build(func, target="llvm")
+            for n in (0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 21):
+                x = np.random.default_rng(n).standard_normal((n, 3)).astype("float32")
+                weights = np.array([1, -2, 3], "float32")
+                expected = x @ weights + (1 if "y" in other else 0)
+                for run in (native["main"], lambda *arrays, f=shifted: interp.run(f, *arrays)):
+                    y = np.ones(n, "float32")
+                    run(x, weights, y)
+                    np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+GUARD = "            if o * 8 + v < n:\n                y"
+LEFT_ALONE = {
+    "its variable stands alone": sums(other="T.Cast('float32', o)"),
+    "arguments may share memory": from_source(
+        SUMS.replace("LOOP", "range").replace("OTHER", "0").replace('"tir.noalias": True', "")
+    ),
+    "memory from outside is written without guard": from_source(
+        SUMS.replace("LOOP", "range")
+        .replace("OTHER", "0")
+        .replace(GUARD, "            if v < n:\n                y")
+    ),
+    "the number of tiles is another": from_source(
+        SUMS.replace("LOOP", "range").replace("OTHER", "0").replace("(n + 7) // 8", "(n + 8) // 8")
+    ),
+    "a tile is a vector": from_source(
+        SUMS.replace("LOOP", "range").replace("OTHER", "0").replace("T.unroll", "T.vectorized")
+    ),
+    "a function is called": sums(other='T.call_extern("float32", "sinf", x.data)'),
+}
+
+
+@pytest.mark.parametrize("why", LEFT_ALONE)
+def test_what_is_left_alone(why):
+    mod = weft.IRModule({"main": LEFT_ALONE[why]})
+    weft.ir.assert_structural_equal(ShiftTiles()(mod), mod)
