@@ -16,6 +16,7 @@ from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
+from weft.codegen.llvm.decisive_loads import decisive_loads
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts, Tables
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
@@ -131,6 +132,7 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
         em.bind(param, Binding(operand))
     for position, (var, interval) in enumerate(symbol_ranges(func)):
         _bind_symbol(em, var, f"%s{position}", interval)
+    em.decisive = decisive_loads(func.body)
     em.statement(func.body)
     params = ", ".join(parameter_texts(func, signature))
     context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
@@ -151,6 +153,7 @@ def emit_launched(context: ModuleContext, func: PrimFunc, name: str) -> None:
         wide = parallel.is_wide(param.dtype)
         em.bind(param, Binding(None, operand) if wide else Binding(operand))
         em.bind_range(param, (interval[0].value, interval[1].value))
+    em.decisive = decisive_loads(func.body)
     em.statement(func.body)
     context.functions.append(em.b.finish(parallel.launched_header(func, name)))
 

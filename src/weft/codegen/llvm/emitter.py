@@ -80,6 +80,8 @@ class Emitter:
         self.kept: list[Var] = []
         """Keeps variables alive that ``env`` and ``ranges`` know by ``id``."""
         self.emitted = Emitted()
+        self.decisive: set[int] = set()
+        """The loads of the function's body (by ``id``) of which ``decisive_loads`` speaks."""
         self.moment = 0
         """How many calls with an effect were emitted: operands of an earlier moment are stale."""
 

@@ -398,6 +398,13 @@ def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
         em.ranges.define(var, value)
 
 
+def _load(em: Emitter, expr: BufferLoad) -> str:
+    value = memory.load(em, expr)
+    if id(expr) not in em.decisive:
+        return value
+    return em.b.op(f"freeze {llvm_type(expr.dtype)} {value}")
+
+
 EXPRESSIONS: Final[dict[type, ExpressionHandler]] = {
     IntImm: _int_imm, FloatImm: _float_imm, StringImm: _string_imm, e.Var: _var, e.SizeVar: _var,
     e.Add: _arithmetic("add", "fadd"), e.Sub: _arithmetic("sub", "fsub"),
@@ -408,7 +415,7 @@ EXPRESSIONS: Final[dict[type, ExpressionHandler]] = {
     e.LE: _compare, e.GT: _compare, e.GE: _compare, e.And: _logical("and"), e.Or: _logical("or"),
     e.Not: _not, e.Select: _select, e.Cast: _cast, e.Ramp: vectors.ramp,
     e.Broadcast: vectors.broadcast, e.Shuffle: vectors.shuffle, e.Let: _let, e.Call: _any_call,
-    BufferLoad: memory.load,
+    BufferLoad: _load,
 }  # fmt: skip
 
 
