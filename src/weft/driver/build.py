@@ -44,6 +44,7 @@ from weft.target.target import Target, TargetLike, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
+from weft.tir.lowering.trusted_parts import refuse_trusted_parts
 
 _UNSET: Final = object()
 SOURCE_FORMATS: Final = ("ll", "opt", "asm", "s")
@@ -128,6 +129,7 @@ def build(
     )
     if checks:
         check_axis_domains(named)
+        refuse_trusted_parts(named)
     compiled = _compiled(named, resolved, pipeline, checks)
     functions = object_code(compiled).load()
     return TirExecutable(functions, sources=_sources(compiled), entry=_entry(named))
@@ -273,6 +275,7 @@ def relax_build(
     with resolved:
         verify_calls(module)
         check_axis_domains(module)
+        refuse_trusted_parts(module)
         module = relax_pipeline_of(relax_pipeline)(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:

@@ -3,7 +3,7 @@
 The arrays that Python passes are checked by the wrapper around a function. A call within the module
 goes past it. So the memory behind each argument is compared with what the callee accesses, and the
 arguments of a callee that promises ``tir.noalias`` are compared with each other. Raw handles, whose
-memory is not known, are trusted.
+memory is not known, are only tested to be addresses.
 """
 
 from __future__ import annotations
@@ -58,6 +58,19 @@ def arguments_of(
         data, offsets, unit = start
         arguments.append(Argument(buffer, data, _layout(buffer, meaning, offsets, unit)))
     return arguments
+
+
+def raw_pointers(
+    callee: PrimFunc, args: Sequence[Node], is_raw: Callable[[e.Var], bool]
+) -> list[e.Var]:
+    """The raw pointers that the caller passes on as memory of buffers of a callee."""
+    pointers = []
+    for param, arg in zip(callee.params, args, strict=False):
+        if is_call(arg, "tvm_access_ptr"):
+            arg = arg.args[1]
+        if param in callee.buffer_map and isinstance(arg, e.Var) and is_raw(arg):
+            pointers.append(arg)
+    return pointers
 
 
 def overlap_tests(

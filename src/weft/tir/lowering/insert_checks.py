@@ -45,7 +45,7 @@ from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import checked
 from weft.tir.lowering.access_tests import AxisTest, axis_tests, index_lanes
 from weft.tir.lowering.accesses import is_within
-from weft.tir.lowering.argument_tests import Argument, arguments_of, overlap_tests
+from weft.tir.lowering.argument_tests import Argument, arguments_of, overlap_tests, raw_pointers
 from weft.tir.lowering.building import Names, constant_of
 from weft.tir.lowering.exact_sizes import Test, allocation_test, exact_bound, parameter_tests
 from weft.tir.lowering.facts import FactMutator, facts_of, is_call
@@ -167,6 +167,8 @@ class _InsertChecks(FactMutator):
             return rebuilt
         if callee is not None:
             rebuilt = self._tested_arguments(call, rebuilt, callee, first)
+            for pointer in raw_pointers(callee, call.args[first:], self.sound.is_raw):
+                rebuilt = address_test(pointer).around(rebuilt)
         for at, arg in enumerate(call.args):
             buffer = arg.buffer if at in places and isinstance(arg, BufferLoad) else arg
             view = self._view_test(buffer) if isinstance(buffer, Buffer) else None

@@ -40,6 +40,10 @@ class SoundBuffers:
         """The layout of the memory that a data variable points to; None where it is not known."""
         return self._memory.get(id(data))
 
+    def is_raw(self, data: e.Var) -> bool:
+        """Whether a variable is a pointer that the caller gives, to memory of unknown size."""
+        return id(data) in self._handles
+
     def may_alias(self, data: e.Var, other: e.Var) -> bool:
         """Whether two data variables may point into the same memory."""
         if data is other:

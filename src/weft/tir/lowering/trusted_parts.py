@@ -1,0 +1,145 @@
+"""Parts of a program that native code could only trust: programs with them are not compiled.
+
+Accesses are tested against the memory of their buffer, which is known by its data variable. So
+pointers are not computed or stored, except raw ones, which C gives. Lowering writes intrinsics,
+attributes and annotations of its own, on which it relies; programs do not have them. Calls of
+PrimFuncs form no circle: nothing would test how deep they are nested, until the stack ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from weft.ir.expr import GlobalVar, StringImm
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.node import Node
+from weft.ir.op import Op
+from weft.support.errors import UnsupportedError
+from weft.tir import expr as e
+from weft.tir import stmt as s
+from weft.tir.function import PrimFunc
+from weft.tir.lowering.effects import DECLARED
+from weft.tir.lowering.facts import RANGE, is_call
+from weft.tir.lowering.function_names import name_of, named_functions
+from weft.tir.lowering.outline_launches import LAUNCHED, RANGES
+
+_OWN_ATTRS: Final = (DECLARED, LAUNCHED, RANGES)
+_OWN_CALLS: Final = ("tir.launch", "tir.table_get", "tir.unchecked_cast")
+_FOREIGN: Final = frozenset(
+    f"tir.{name}"
+    for name in (
+        "call_extern call_pure_extern call_packed tvm_call_packed call_cpacked tvm_call_cpacked "
+        "call_llvm_intrin call_llvm_pure_intrin reinterpret tvm_struct_get tvm_stack_alloca"
+    ).split()
+)
+"""Intrinsics that give raw pointers."""
+_KINDS: Final = (s.LetStmt, s.BufferStore, s.For, e.Let, e.Select, e.Call)
+
+
+def refuse_trusted_parts(mod: IRModule) -> None:
+    """Raise UnsupportedError if a PrimFunc of a module has a part that cannot be tested.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((4,), "int32"), n: T.int32):
+    ...     with T.LetStmt(T.address_of(A[n])) as p:
+    ...         B = T.Buffer((4,), "int32", data=p)
+    ...         B[0] = 1
+    >>> refuse_trusted_parts(IRModule({"f": f}))
+    Traceback (most recent call last):
+    ...
+    weft.support.errors.UnsupportedError: f: expected no pointer that is computed, got one in the...
+    """
+    for func in mod.functions.values():
+        if isinstance(func, PrimFunc):
+            name = name_of(func, mod)
+            _refuse_attrs(func, name)
+            for node in collect(func.body, _KINDS):
+                _refuse_node(node, name)
+    _refuse_circles(mod)
+
+
+def _refuse_attrs(func: PrimFunc, name: str) -> None:
+    for attr in _OWN_ATTRS:
+        if attr in func.attrs:
+            raise UnsupportedError(
+                f"{name}: the attribute {attr} is for lowering itself, which relies on it; "
+                "remove it"
+            )
+
+
+def _refuse_node(node: Node, name: str) -> None:
+    if isinstance(node, s.For):
+        if RANGE in (node.annotations or {}):
+            raise UnsupportedError(
+                f"{name}: the annotation {RANGE} of the loop {node.loop_var.name} is for lowering "
+                "itself, which relies on it; remove it"
+            )
+        return
+    if isinstance(node, e.Call) and isinstance(node.op, Op) and node.op.name in _OWN_CALLS:
+        raise UnsupportedError(
+            f"{name}: {node.op.name} is for lowering itself, which relies on its arguments"
+        )
+    if is_call(node, "tvm_stack_make_array"):
+        raise UnsupportedError(
+            f"{name}: T.tvm_stack_make_array: whether the memory is as large as the array is not "
+            "known; pass a buffer instead: T.call_packed(name, A), or a view T.decl_buffer(...)"
+        )
+    what = _computed_pointer(node)
+    if what is not None:
+        raise UnsupportedError(
+            f"{name}: expected no pointer that is computed, got one in {what}: which memory it "
+            "points to is not known; declare a view instead: T.decl_buffer(shape, dtype, "
+            "data=A.data, elem_offset=n)"
+        )
+
+
+def _computed_pointer(node: Node) -> str | None:
+    """Where a node names, stores or chooses a pointer that may be one into a buffer; else None."""
+    if isinstance(node, (s.LetStmt, e.Let)) and node.var.dtype.is_handle:
+        return None if _is_foreign(node.value) else f"the value of {node.var.name}"
+    if isinstance(node, s.BufferStore) and node.value.dtype.is_handle:
+        return f"a store to {node.buffer.name}"
+    if isinstance(node, e.Select) or is_call(node, "if_then_else"):
+        return "a choice" if node.dtype.is_handle else None
+    return None
+
+
+def _is_foreign(value: Node) -> bool:
+    return isinstance(value, e.Call) and isinstance(value.op, Op) and value.op.name in _FOREIGN
+
+
+def _refuse_circles(mod: IRModule) -> None:
+    functions = named_functions(mod)
+    callees = {name: list(_callees(func, functions)) for name, func in functions.items()}
+    done: set[str] = set()
+    for start in callees:
+        path: list[str] = []
+        _walk(start, callees, path, done)
+
+
+def _walk(name: str, callees: dict[str, list[str]], path: list[str], done: set[str]) -> None:
+    if name in path:
+        circle = " -> ".join([*path[path.index(name) :], name])
+        raise UnsupportedError(
+            f"expected PrimFuncs that do not call themselves, got {circle}; write a loop, or a "
+            "graph function (R.function), whose calls are counted"
+        )
+    if name in done:
+        return
+    path.append(name)
+    for callee in callees[name]:
+        _walk(callee, callees, path, done)
+    path.pop()
+    done.add(name)
+
+
+def _callees(func: PrimFunc, functions: dict[str, PrimFunc]) -> Iterator[str]:
+    for call in collect(func.body, e.Call):
+        if isinstance(call.op, GlobalVar) and call.op.name_hint in functions:
+            yield call.op.name_hint
+        elif is_call(call, "call_extern") and isinstance(call.args[0], StringImm):
+            if call.args[0].value in functions:
+                yield call.args[0].value
