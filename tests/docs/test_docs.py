@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +43,14 @@ def test_a_document_that_is_wrong_is_found(text, message, tmp_path):
     done = run_document(tmp_path / "wrong.md", tmp_path)
     assert done.returncode != 0
     assert message in done.stderr
+
+
+def test_the_files_that_documents_name_exist():
+    named = re.compile(r"\b(?:tests|benchmarks|examples)/[A-Za-z0-9_/]+\.(?:py|txt)\b")
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "docs").rglob("*.md")
+        for name in named.findall(path.read_text(encoding="utf-8"))
+        if not (ROOT / name).exists()
+    ]
+    assert missing == []
