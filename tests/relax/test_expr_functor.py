@@ -169,3 +169,26 @@ def test_each_call_is_normalised_once_however_deep_it_stands(monkeypatch):
     calls.clear()
     PyExprMutator().visit_expr(func)
     assert len(calls) == depth
+
+
+@pytest.mark.parametrize("base", [PyExprMutator, PyExprVisitor, EwiseFMARewriter])
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("visit_call", "visit_call_"),
+        ("visit_Call", "visit_call_"),
+        ("visit_RelaxCall", "visit_call_"),
+        ("visit_TupleGetItem", "visit_tuple_getitem_"),
+        ("visit_var", "visit_var_"),
+        ("visit_function", "visit_function_"),
+    ],
+)
+def test_a_method_that_would_never_be_called_is_refused(base, name, meant):
+    with pytest.raises(IRTypeError, match=f"Mine.{name} would never be called: write {meant}$"):
+        type("Mine", (base,), {name: lambda self, op: op})
+
+
+def test_other_methods_are_the_users_own():
+    names = ("visit_binding", "visit_var_def", "visit_expr", "visit_twice", "visited_calls")
+    mine = type("Mine", (PyExprMutator,), {name: lambda self, op: op for name in names})
+    type("Further", (mine,), {"visit_twice": lambda self, op: op})

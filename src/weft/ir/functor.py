@@ -74,7 +74,7 @@ class _Dispatcher:
             if name.startswith("visit_") and name not in _FRAMEWORK:
                 kind = name.removeprefix("visit_")
                 if kind not in NODE_TYPES and kind not in _ABSTRACT:
-                    raise TypeError(f"{cls.__name__}.{name}: there is no node class {kind}")
+                    raise IRTypeError(f"{cls.__name__}.{name}: there is no node class {kind}")
 
     @contextmanager
     def apart(self, state: Hashable) -> Iterator[None]:

@@ -53,10 +53,26 @@ METHODS: dict[type, str] = {
 }
 
 
+def _plain(name: str) -> str:
+    """A method's name without what is easily mistaken: ``visit_RelaxCall`` -> ``call``."""
+    return name.removeprefix("visit").replace("_", "").lower().removeprefix("relax")
+
+
 class ExprDispatch:
     """Dispatch on the class of an expression; a subclass without a method gets its base's."""
 
     _dispatch: ClassVar[dict[type, str]] = dict(METHODS)
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Refuse a method that nothing would call, as ``visit_call`` or ``visit_Call`` is."""
+        super().__init_subclass__(**kwargs)
+        known = {name for base in cls.__mro__[1:] for name in base.__dict__}
+        meant = {_plain(name): name for name in known if name.endswith("_")}
+        for name in cls.__dict__:
+            if name.startswith("visit_") and name not in known and _plain(name) in meant:
+                raise IRTypeError(
+                    f"{cls.__name__}.{name} would never be called: write {meant[_plain(name)]}"
+                )
 
     def _method(self, expr: RelaxExpr) -> Callable[[RelaxExpr], RelaxExpr]:
         """The method for the class of an expression."""

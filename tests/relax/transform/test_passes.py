@@ -285,6 +285,16 @@ def test_function_pass_decorator(mod):
     assert Mark(7)(mod)["main"].attrs["marked"] == 7
 
 
+@pytest.mark.parametrize(("given", "named"), [(None, "None"), (5, "int")])
+def test_a_pass_over_blocks_gives_a_block(mod, given, named):
+    @dataflowblock_pass(opt_level=0, name="gone")
+    def gone(block, mod, ctx):
+        return given
+
+    with pytest.raises(PassError, match=f"expected a block, got {named}: end the pass with"):
+        gone(mod)
+
+
 def test_dataflowblock_pass_decorator(mod):
     seen = []
 

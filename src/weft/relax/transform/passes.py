@@ -17,6 +17,7 @@ from weft.ir.transform import (
 )
 from weft.relax.expr import BindingBlock, Constant, DataflowBlock, Function, Var
 from weft.relax.expr_functor import PyExprMutator
+from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
 
 function_pass = function_pass_decorator(Function)
@@ -40,8 +41,11 @@ class _Blocks(PyExprMutator):
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         visited = super().visit_dataflow_block_(block)
-        rewritten: BindingBlock = self.function(visited, self.mod, self.ctx)
-        return rewritten
+        rewritten = self.function(visited, self.mod, self.ctx)
+        if isinstance(rewritten, BindingBlock):
+            return rewritten
+        given = "None" if rewritten is None else type(rewritten).__name__
+        raise PassError(f"expected a block, got {given}: end the pass with 'return block'")
 
 
 def _over_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
