@@ -275,8 +275,8 @@ def relax_build(
     with resolved:
         verify_calls(module)
         check_axis_domains(module)
-        refuse_trusted_parts(module)
         module = relax_pipeline_of(relax_pipeline)(module)
+        refuse_trusted_parts(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:
         module = module.without_attr("external_mods").without_attr("const_name_to_constant")

@@ -27,7 +27,6 @@ from weft.support.public_entry import public_entry
 from weft.target.target import Target, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.function import PrimFunc
-from weft.tir.lowering.trusted_parts import refuse_trusted_parts
 
 _UNSET: Final = object()
 
@@ -139,7 +138,6 @@ def _compiled(
     with target, listening(None):  # progress is not shown for kernels that only fold constants
         verify_calls(imported.module)
         check_axis_domains(imported.module)
-        refuse_trusted_parts(imported.module)
         module = relax_pipeline_of(pipelines[0])(imported.module)
     executable = relax_build(module, target, None, None, pipelines[1])
     return CompiledModel(

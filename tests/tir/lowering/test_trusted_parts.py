@@ -10,6 +10,7 @@ from weft import relax
 from weft.runtime.faults import IndexFault
 from weft.script import from_source
 from weft.support.errors import UnsupportedError
+from weft.tir.lowering.trusted_parts import refuse_trusted_parts
 
 COMPUTED = "expected no pointer that is computed, got one in"
 PROGRAMS = {
@@ -111,6 +112,22 @@ def test_kernels_beside_a_graph_are_refused_too(entry):
         entry(module_of(body, GRAPH))
 
 
+def test_kernels_of_a_legalisation_are_refused_too():
+    body, message = PROGRAMS["the range of a loop"]
+    forged = module_of(body)["main"]
+
+    def legalize(builder, call):
+        return relax.call_tir(builder.add_func(forged, "forged"), call.args, call.struct_info)
+
+    x = relax.Var("x", relax.TensorStructInfo((4,), "int32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.negative(x)))
+    passes = relax.transform.LegalizeOps({"relax.negative": legalize})
+    with pytest.raises(UnsupportedError, match=message):
+        relax.build(builder.get(), relax_pipeline=passes)
+
+
 def test_pointers_from_elsewhere_are_the_callers_own():
     body = "with T.LetStmt(T.reinterpret('handle', T.uint64(0))) as q:\n        A[n] = 7"
     x = np.zeros(4, "int32")
@@ -142,3 +159,19 @@ def test_a_raw_pointer_that_is_handed_on_is_an_address(argument):
     x = np.zeros(4, "float32")
     built(x.ctypes.data)
     assert x.tolist() == [7] * 4
+
+
+def chain(length):
+    """``f0`` calls ``f1``, which calls ``f2``, and so on."""
+    text = "@I.ir_module\nclass M:\n"
+    for at in range(length):
+        call = f"M.f{at + 1}(A)" if at + 1 < length else "A[0] = 1"
+        text += f'    @T.prim_func\n    def f{at}(A: T.Buffer((4,), "int32")):\n        {call}\n'
+    return from_source(text)
+
+
+def test_a_long_chain_of_calls_is_refused():
+    refuse_trusted_parts(chain(100))
+    for length in (101, 2000):
+        with pytest.raises(UnsupportedError, match="f0: expected calls .* at most 100 deep"):
+            weft.build(chain(length))

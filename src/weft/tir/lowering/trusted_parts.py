@@ -3,7 +3,7 @@
 Accesses are tested against the memory of their buffer, which is known by its data variable. So
 pointers are not computed or stored, except raw ones, which C gives. Lowering writes intrinsics,
 attributes and annotations of its own, on which it relies; programs do not have them. Calls of
-PrimFuncs form no circle: nothing would test how deep they are nested, until the stack ends.
+PrimFuncs form no circle and no long chain: nothing would test how much of the stack is left.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _FOREIGN: Final = frozenset(
     ).split()
 )
 """Intrinsics that give raw pointers."""
+_MAX_DEPTH: Final = 100
+"""Of calls of PrimFuncs: each may take 32 KiB of a stack of 8 MiB for small buffers."""
 _KINDS: Final = (s.LetStmt, s.BufferStore, s.For, e.Let, e.Select, e.Call)
 
 
@@ -58,7 +60,7 @@ def refuse_trusted_parts(mod: IRModule) -> None:
             _refuse_attrs(func, name)
             for node in collect(func.body, _KINDS):
                 _refuse_node(node, name)
-    _refuse_circles(mod)
+    _refuse_nested_calls(mod)
 
 
 def _refuse_attrs(func: PrimFunc, name: str) -> None:
@@ -111,29 +113,35 @@ def _is_foreign(value: Node) -> bool:
     return isinstance(value, e.Call) and isinstance(value.op, Op) and value.op.name in _FOREIGN
 
 
-def _refuse_circles(mod: IRModule) -> None:
+def _refuse_nested_calls(mod: IRModule) -> None:
     functions = named_functions(mod)
     callees = {name: list(_callees(func, functions)) for name, func in functions.items()}
-    done: set[str] = set()
-    for start in callees:
-        path: list[str] = []
-        _walk(start, callees, path, done)
+    depths: dict[str, int] = {}
+    for name in callees:
+        _depth(name, callees, [], depths)
 
 
-def _walk(name: str, callees: dict[str, list[str]], path: list[str], done: set[str]) -> None:
+def _depth(
+    name: str, callees: dict[str, list[str]], path: list[str], depths: dict[str, int]
+) -> int:
+    """How many functions run at once below a call of one, itself among them."""
     if name in path:
         circle = " -> ".join([*path[path.index(name) :], name])
         raise UnsupportedError(
             f"expected PrimFuncs that do not call themselves, got {circle}; write a loop, or a "
             "graph function (R.function), whose calls are counted"
         )
-    if name in done:
-        return
     path.append(name)
-    for callee in callees[name]:
-        _walk(callee, callees, path, done)
+    if name not in depths and len(path) <= _MAX_DEPTH:
+        below = [_depth(callee, callees, path, depths) for callee in callees[name]]
+        depths[name] = 1 + max(below, default=0)
+    if len(path) - 1 + depths.get(name, 1) > _MAX_DEPTH:
+        raise UnsupportedError(
+            f"{path[0]}: expected calls of PrimFuncs that are nested at most {_MAX_DEPTH} deep, "
+            "since each takes a part of the stack; join some of them"
+        )
     path.pop()
-    done.add(name)
+    return depths[name]
 
 
 def _callees(func: PrimFunc, functions: dict[str, PrimFunc]) -> Iterator[str]:
