@@ -135,6 +135,35 @@ def test_pointers_from_elsewhere_are_the_callers_own():
     assert x.tolist() == [0, 0, 7, 0]
 
 
+RAW = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def inner(p: T.handle("int32"), n: T.int32):
+        V = T.decl_buffer((1024,), "int32", data=p)
+        for i in range(n):
+            V[i] = 7
+
+    @T.prim_func
+    def main(n: T.int32, A: T.Buffer((4,), "int32"), q: T.handle("int32")):
+        M.inner({argument}, n)
+"""
+
+
+@pytest.mark.parametrize(
+    "argument", ["A", "A.data", "T.address_of(A[n])", "A.access_ptr('rw')", "A[1]"]
+)
+def test_memory_of_buffers_is_no_raw_pointer(argument):
+    with pytest.raises(UnsupportedError, match="main: inner takes p as a raw pointer, of whose"):
+        weft.build(from_source(RAW.format(argument=argument)))
+
+
+def test_a_raw_pointer_stays_one():
+    x = np.zeros(4, "int32")
+    weft.build(from_source(RAW.format(argument="q")))["main"](3, x, x.ctypes.data)
+    assert x.tolist() == [7, 7, 7, 0]
+
+
 HANDED_ON = """
 @I.ir_module
 class M:

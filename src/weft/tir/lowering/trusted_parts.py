@@ -8,7 +8,7 @@ PrimFuncs form no circle and no long chain: nothing would test how much of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weft.ir.expr import GlobalVar, StringImm
@@ -22,7 +22,7 @@ from weft.tir import stmt as s
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import DECLARED
 from weft.tir.lowering.facts import RANGE, is_call
-from weft.tir.lowering.function_names import name_of, named_functions
+from weft.tir.lowering.function_names import named_functions
 from weft.tir.lowering.outline_launches import LAUNCHED, RANGES
 
 _OWN_ATTRS: Final = (DECLARED, LAUNCHED, RANGES)
@@ -54,13 +54,14 @@ def refuse_trusted_parts(mod: IRModule) -> None:
     ...
     weft.support.errors.UnsupportedError: f: expected no pointer that is computed, got one in the...
     """
-    for func in mod.functions.values():
-        if isinstance(func, PrimFunc):
-            name = name_of(func, mod)
-            _refuse_attrs(func, name)
-            for node in collect(func.body, _KINDS):
-                _refuse_node(node, name)
-    _refuse_nested_calls(mod)
+    functions = named_functions(mod)
+    for name, func in functions.items():
+        _refuse_attrs(func, name)
+        for node in collect(func.body, _KINDS):
+            _refuse_node(node, name)
+        for callee, args in _calls(func, functions):
+            _refuse_raw_arguments(func, name, callee, functions[callee], args)
+    _refuse_nested_calls(functions)
 
 
 def _refuse_attrs(func: PrimFunc, name: str) -> None:
@@ -113,9 +114,26 @@ def _is_foreign(value: Node) -> bool:
     return isinstance(value, e.Call) and isinstance(value.op, Op) and value.op.name in _FOREIGN
 
 
-def _refuse_nested_calls(mod: IRModule) -> None:
-    functions = named_functions(mod)
-    callees = {name: list(_callees(func, functions)) for name, func in functions.items()}
+def _refuse_raw_arguments(
+    caller: PrimFunc, name: str, callee: str, func: PrimFunc, args: Sequence[Node]
+) -> None:
+    """Refuse memory of buffers for a parameter that is a raw pointer: its size would be lost."""
+    for param, arg in zip(func.params, args, strict=False):
+        if not param.dtype.is_handle or param in func.buffer_map or _is_foreign(arg):
+            continue
+        if is_call(arg, "tvm_access_ptr"):
+            arg = arg.args[1]
+        if not any(arg is own and own not in caller.buffer_map for own in caller.params):
+            raise UnsupportedError(
+                f"{name}: {callee} takes {param.name} as a raw pointer, of whose memory the size "
+                f"is not known; make a buffer of it: A = T.match_buffer({param.name}, shape, dtype)"
+            )
+
+
+def _refuse_nested_calls(functions: dict[str, PrimFunc]) -> None:
+    callees = {
+        name: [callee for callee, _ in _calls(func, functions)] for name, func in functions.items()
+    }
     depths: dict[str, int] = {}
     for name in callees:
         _depth(name, callees, [], depths)
@@ -144,10 +162,11 @@ def _depth(
     return depths[name]
 
 
-def _callees(func: PrimFunc, functions: dict[str, PrimFunc]) -> Iterator[str]:
+def _calls(func: PrimFunc, functions: dict[str, PrimFunc]) -> Iterator[tuple[str, Sequence[Node]]]:
+    """The functions of the module that a function calls, with the arguments."""
     for call in collect(func.body, e.Call):
         if isinstance(call.op, GlobalVar) and call.op.name_hint in functions:
-            yield call.op.name_hint
+            yield call.op.name_hint, call.args
         elif is_call(call, "call_extern") and isinstance(call.args[0], StringImm):
             if call.args[0].value in functions:
-                yield call.args[0].value
+                yield call.args[0].value, call.args[1:]
