@@ -127,7 +127,7 @@ def _other_if_nan(choose: Scalar) -> Scalar:
 
 def _heaviside(x: PrimExpr, at_zero: PrimExpr) -> PrimExpr:
     zero, unit = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
-    side = tir_op.select(tir_op.less(x, zero), zero, unit)
+    side = tir_op.select(tir_op.greater(x, zero), unit, zero)  # 0 for NaN, as torch gives
     return tir_op.select(tir_op.equal(x, zero), at_zero, side)
 
 
@@ -165,7 +165,7 @@ hypot = _binary(
 heaviside = _binary(
     "heaviside", _heaviside,
     in_float64(lambda x, y: np.where(x == 0, y, x > 0).astype(x.dtype)),
-    "0 below 0, 1 above, and x2 where x1 is 0.", infer_arithmetic,
+    "0 below 0 and of NaN, 1 above 0, and x2 where x1 is 0.", infer_arithmetic,
 )  # fmt: skip
 log_add_exp2 = _binary(
     "log_add_exp2", in_wide_float(_log_add_exp2), in_float64(np.logaddexp2),

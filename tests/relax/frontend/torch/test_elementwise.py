@@ -240,3 +240,10 @@ def test_powers():
                                      torch.tensor([-3, -3, -4, -1])), {}),
         Call(ops.float_power.Tensor_Scalar, (n, 2), {}),
     ])  # fmt: skip
+
+
+def test_choices_between_values_at_the_edges():
+    check_calls([
+        Call(ops.threshold.default, (EDGES, 0.1, 20.0), {}),
+        Call(ops.heaviside.default, (EDGES, EDGES.flip(0)), {}),
+    ])  # fmt: skip

@@ -112,10 +112,10 @@ def hardshrink(context: Context, self: Expr, lambd: float = 0.5) -> Expr:
 
 @converter("aten.threshold.default")
 def threshold(context: Context, self: Expr, threshold: float, value: float) -> Expr:
-    """x where it exceeds the threshold, else the value."""
+    """The value where x is at most the threshold, else x: NaN stays NaN."""
     number = context.operand
-    above = op.greater(self, number(threshold, context.dtype))
-    return op.where(above, self, number(value, context.dtype))
+    is_low = op.less_equal(self, number(threshold, context.dtype))
+    return op.where(is_low, number(value, context.dtype), self)
 
 
 @converter("aten.log_sigmoid_forward.default")
