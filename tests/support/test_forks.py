@@ -37,7 +37,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 COMPILES = """
 import os, sys, threading, warnings
-from weft.runtime.native.llvm import binding, object_from_ir
+from weft.runtime.native.llvm import object_from_ir
+from weft.support.llvm_binding import binding
 
 warnings.simplefilter("ignore", DeprecationWarning)
 binding()
@@ -154,6 +155,28 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 PROGRAMS = {
     "lock": FORKS, "llvm": COMPILES, "build": BUILDS, "attribute": COMPUTES, "import": IMPORTS,
 }  # fmt: skip
+FIRST_BUILD = """
+import os, sys, threading, time, warnings
+import numpy as np
+import weft
+from weft.script import from_source
+
+warnings.simplefilter("ignore", DeprecationWarning)
+TEXT = '@T.prim_func\\ndef f(A: T.Buffer((4,), "int32")):\\n    A[0] = %d\\n'
+
+def build():
+    return weft.build(from_source(TEXT % 7))["f"](np.zeros(4, "int32"))
+
+thread = threading.Thread(target=build)
+thread.start()  # imports what builds, looks at the processor, starts a worker
+time.sleep(DELAY)
+child = os.fork()
+if child == 0:
+    build()
+    os._exit(0)
+thread.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
@@ -161,3 +184,10 @@ def test_a_fork_waits(program, tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.2, 0.5])
+def test_a_child_builds_although_a_thread_was_building_for_the_first_time(delay):
+    environment = {**os.environ, "WEFT_NO_CACHE": "1"}
+    program = FIRST_BUILD.replace("DELAY", str(delay))
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)

@@ -10,7 +10,7 @@ from weft.backends.cpu.isa import ARCHITECTURES, host_system
 from weft.backends.cpu.isa.features import is_instruction_set
 from weft.backends.cpu.isa.x86 import X86_64
 from weft.codegen.llvm.worker import target_machine
-from weft.runtime.native.llvm import binding
+from weft.support.llvm_binding import binding
 from weft.target.features import required_features
 from weft.target.host import host_cpu, host_features, llvm_options, vector_bits
 from weft.target.machine import machine_of

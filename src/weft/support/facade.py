@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from weft.support import slots
 from weft.support.errors import IRAttributeError, UnsupportedError
+from weft.support.forks import watch_forks
 from weft.support.missing import MissingNameError
 
 EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
@@ -90,6 +91,7 @@ def is_module(package: str, name: str) -> bool:
 
 def _module(module: str, package: str, name: str) -> ModuleType:
     """The module; AttributeError for one that is planned and does not exist yet."""
+    watch_forks()
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -7,6 +7,8 @@ forks acquires the lock first: then no other thread is inside.
 
 from __future__ import annotations
 
+import functools
+import logging  # noqa: F401 - its own handler for forks must be registered before ours: see _take
 import os
 import sys
 import threading
@@ -26,18 +28,33 @@ _HELD: Final[list[AbstractContextManager[object]]] = []
 """The locks that the fork in progress holds; others may be registered meanwhile."""
 
 
+@functools.cache
+def watch_forks() -> None:
+    """From now on, ``os.fork`` waits for imports by other threads, and holds the locks.
+
+    Whatever imports weft's modules when they are needed calls it first.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_take, after_in_parent=_give_back, after_in_child=_give_back)
+
+
 def hold_over_forks(lock: AbstractContextManager[object], *, is_outer: bool = False) -> None:
     """From now on, ``os.fork`` acquires ``lock`` before; parent and child release it afterwards.
 
     The lock must be one that a thread may acquire twice. ``is_outer`` says that threads which hold
     it acquire others of these locks.
     """
-    if not _LOCKS and hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_take, after_in_parent=_give_back, after_in_child=_give_back)
+    watch_forks()
     _LOCKS.insert(0 if is_outer else len(_LOCKS), lock)
 
 
 def _take() -> None:
+    """Wait for imports, then hold the locks.
+
+    Python calls what was registered last first. Handlers that were registered later than this one
+    have taken their locks by now, and an import may wait for such a lock: ``logging``'s, which most
+    modules take when they are imported. So logging is imported first.
+    """
     _wait_for_imports()
     _FORKING.acquire()
     _HELD[:] = _LOCKS

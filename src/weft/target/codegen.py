@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weft.support.errors import CodegenError
 from weft.support.intrinsic_names import lookup_id, name_of
+from weft.support.llvm_binding import binding
 from weft.target.host import host_cpu, llvm_options, vector_bits
 from weft.target.target import Target, as_target
 
@@ -23,12 +24,11 @@ def llvm_get_intrinsic_name(intrin_id: int) -> str:
 def llvm_version_major(allow_none: bool = False) -> int | None:
     """The major version of the LLVM that generates code."""
     try:
-        import llvmlite.binding as llvm  # noqa: PLC0415 - loaded with the first code
-    except ImportError:
+        return int(binding().llvm_version_info[0])
+    except CodegenError:
         if allow_none:
             return None
-        raise CodegenError("generating code needs llvmlite: pip install llvmlite") from None
-    return int(llvm.llvm_version_info[0])
+        raise
 
 
 def llvm_get_vector_width(target: Target | str | None = None) -> int:

@@ -11,6 +11,7 @@ from weft.backends.cpu.isa import architecture_of, system_of
 from weft.backends.cpu.isa.architecture import Architecture
 from weft.backends.cpu.isa.features import first_offered, instruction_sets
 from weft.support.errors import CodegenError, IRValueError
+from weft.support.llvm_binding import binding
 from weft.target.target import Target, TargetLike, as_target
 
 
@@ -27,11 +28,7 @@ class LLVMOptions(NamedTuple):
 @functools.cache
 def _host() -> tuple[str, str, dict[str, bool]]:
     """Triple, processor and features of this machine."""
-    try:
-        import llvmlite.binding as llvm  # noqa: PLC0415 - loaded with the first code
-    except ImportError as error:
-        raise CodegenError("generating code needs llvmlite: pip install llvmlite") from error
-    llvm.initialize_native_target()
+    llvm = binding()
     features = dict(llvm.get_host_cpu_features())
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 

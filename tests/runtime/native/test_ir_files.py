@@ -18,8 +18,9 @@ from weft.runtime.call.tensor_call_ir import (
 from weft.runtime.native.builtins_ir import BUILTINS, builtins_ir
 from weft.runtime.native.elf import read_object
 from weft.runtime.native.ir_files import ir_file
-from weft.runtime.native.llvm import binding, object_from_ir
+from weft.runtime.native.llvm import object_from_ir
 from weft.runtime.threads.parallel_ir import parallel_ir
+from weft.support.llvm_binding import binding
 
 TRIPLES = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
 ROOT = Path(weft.__file__).parent / "runtime"

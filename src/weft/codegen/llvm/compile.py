@@ -18,9 +18,9 @@ from weft.codegen.llvm.worker_pool import POOL, Batch, NotTranslatedError
 from weft.codegen.llvm.worker_process import WorkerEndedError
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
-from weft.runtime.native.llvm import binding
 from weft.support.errors import CodegenError, InternalError, TVMError
 from weft.support.lazy_property import lazy_property
+from weft.support.llvm_binding import binding
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.target import TargetLike
 

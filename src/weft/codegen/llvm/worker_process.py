@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from weft.codegen.llvm import worker
 from weft.codegen.llvm.worker import ANSWER, REQUEST, Job, Refusal
-from weft.runtime.native.llvm import binding
+from weft.support.llvm_binding import binding
 
 START_SECONDS: Final = 120
 """How long a worker may take to say that it is ready: what was started may be another program."""

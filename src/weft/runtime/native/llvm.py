@@ -7,28 +7,11 @@ loads compiled models never imports it where weft has a loader (weft.runtime.nat
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 from typing import Any
 
 from weft.runtime.native.externals import BOUND
 from weft.support.errors import CodegenError
-from weft.support.forks import hold_over_forks
-
-
-@functools.cache
-def binding() -> ModuleType:
-    """``llvmlite.binding`` with the native target initialised."""
-    try:
-        import llvmlite.binding as llvm  # noqa: PLC0415 - loaded with the first code
-    except ImportError as error:
-        raise CodegenError("compiling needs llvmlite: pip install llvmlite") from error
-    lock = getattr(llvm.ffi.lib, "_lock", None)
-    if lock is not None:  # llvmlite holds it in every call; a forked child must find it free
-        hold_over_forks(lock)
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    loaded: ModuleType = llvm
-    return loaded
+from weft.support.llvm_binding import binding
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of, host_system, system_of
-from weft.runtime.native.llvm import binding
+from weft.support.llvm_binding import binding
 
 Processor = tuple[str, str, Mapping[str, bool]]
 """A system's triple, a processor's name, and the features it has."""
