@@ -132,6 +132,31 @@ def test_a_memory_bound_operator_has_a_share_of_a_copy(monkeypatch):
     assert len(set(names)) == len(names)
 
 
+def test_every_element_wise_operator_is_a_row_beside_torch(monkeypatch, capsys):
+    from benchmarks import elementwise
+    from benchmarks.elementwise_rows import LEFT_OUT, ROWS
+    from weft.ir.op import Op
+    from weft.ir.traits import Trait, has
+    from weft.relax.op.definition import FUNCTIONS
+
+    operators = {name: Op.get(f"relax.{name}") for name in FUNCTIONS if name != "call_packed"}
+    names = {name for name, operator in operators.items() if has(operator, Trait.ELEMENTWISE)}
+    assert names - LEFT_OUT == {row.name for row in ROWS}
+    assert LEFT_OUT < names
+    for row in ROWS:
+        given = elementwise.arguments(row, "bool" if "logical" in row.name else "float32", 8)
+        assert len(given) == row.arity
+    monkeypatch.setattr(elementwise, "SECONDS", 0.0)
+    monkeypatch.setattr(elementwise, "ROUNDS", 1)
+    arguments = ["elementwise", "--only", "acosh,erfcx", "--size", "64"]
+    monkeypatch.setattr("sys.argv", [*arguments, "--dtypes", "float32,bfloat16,int32"])
+    elementwise.main()
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["float32", "bfloat16", "int32"]
+    assert [line.split()[0] for line in lines] == ["acosh", "erfcx", "geometric", "least"]
+    assert lines[1].split()[3] == "-", "torch has no erfcx of bfloat16"
+
+
 def test_products_of_integers_have_times_and_a_share_of_a_peak(monkeypatch):
     pytest.importorskip("onnxruntime")
     from benchmarks import integer_products, kernels
