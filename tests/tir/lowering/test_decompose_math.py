@@ -107,12 +107,12 @@ def test_a_function_of_float64_that_c_lacks_becomes_one_that_it_has():
 
 def test_a_function_of_the_c_library_is_called_lane_by_lane():
     @T.prim_func
-    def before(a: T.Buffer((2,), "float32")):
+    def before(a: T.Buffer((2,), "float64")):
         a[0:2] = T.tan(a[0:2])
 
     @T.prim_func
-    def expected(a: T.Buffer((2,), "float32")):
-        x = T.float32x2()
+    def expected(a: T.Buffer((2,), "float64")):
+        x = T.float64x2()
         a[0:2] = T.Let(
             T.Shuffle([T.tan(T.Shuffle([x], [0])), T.tan(T.Shuffle([x], [1]))], [0, 1]),
             where={x: a[0:2]},

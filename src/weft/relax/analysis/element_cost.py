@@ -18,7 +18,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir.expr import BinaryExpr, Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT
-from weft.tir.lowering.decompose_math import FLOAT32
+from weft.tir.lowering.decompose_math import FLOAT32, FLOAT64
 
 SYMBOL: Final = 64
 """What a symbolic extent counts as."""
@@ -43,7 +43,9 @@ def _cost_of(call: Call) -> float:
     name = call.op.name.removeprefix("tir.") if isinstance(call.op, Op) else ""
     if name not in _FUNCTIONS or not call.dtype.is_float:
         return 0.0
-    return VECTOR if name in FLOAT32 and call.dtype.bits <= 32 else CALLED
+    if call.dtype.bits == 64:
+        return 2 * VECTOR if name in FLOAT64 else CALLED
+    return VECTOR if name in FLOAT32 else CALLED
 
 
 def element_count(info: StructInfo | None) -> int | None:

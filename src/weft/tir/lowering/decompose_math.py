@@ -37,9 +37,14 @@ from weft.tir.lowering.define_integers import Supported, supports_nothing
 from weft.tir.lowering.mathematics import (
     activations,
     exponentials,
+    exponentials64,
+    hyperbolic,
+    inverse_trigonometric,
     library,
     logarithms,
+    logarithms64,
     normal_law,
+    remainders,
     trigonometric,
 )
 from weft.tir.lowering.mathematics.formula import Formula, Instructions
@@ -49,19 +54,35 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
 Writer = Callable[..., PrimExpr]
 """Writes a function as a formula: it takes a ``Formula`` and the arguments, which are variables."""
 
+_CIRCULAR: Final[dict[str, Writer]] = {
+    "sin": trigonometric.sin, "cos": trigonometric.cos, "tan": trigonometric.tan,
+}  # fmt: skip
+_FUSED: Final[dict[str, Writer]] = {
+    "asin": inverse_trigonometric.asin, "acos": inverse_trigonometric.acos,
+    "atan": inverse_trigonometric.atan, "atan2": inverse_trigonometric.atan2,
+    "sinh": hyperbolic.sinh, "cosh": hyperbolic.cosh, "fmod": remainders.fmod,
+}  # fmt: skip
+"""Formulas for both types on a target with fma."""
+_WIDE: Final[dict[str, Writer]] = {
+    **_CIRCULAR, **_FUSED, "exp": exponentials64.exp, "exp2": exponentials64.exp2,
+    "expm1": exponentials64.expm1, "tanh": exponentials64.tanh, "log": logarithms64.log,
+    "log2": logarithms64.log2, "log10": logarithms64.log10, "log1p": logarithms64.log1p,
+}  # fmt: skip
+"""Formulas of float64 on a target with fma; without it these functions are C's."""
 FLOAT32: Final[dict[str, Writer]] = {
     "exp": exponentials.exp, "exp2": exponentials.exp2, "exp10": exponentials.exp10,
     "expm1": exponentials.expm1, "tanh": exponentials.tanh, "sigmoid": exponentials.sigmoid,
-    "log": logarithms.log, "log2": logarithms.log2, "log10": logarithms.log10,
+    "log": logarithms.log, "log2": logarithms64.log2_single, "log10": logarithms64.log10_single,
     "log1p": logarithms.log1p, "pow": logarithms.power, "erf": normal_law.erf,
-    "sin": trigonometric.sin, "cos": trigonometric.cos, "gelu": normal_law.x_times_phi,
+    "asinh": hyperbolic.asinh, "acosh": hyperbolic.acosh, "atanh": hyperbolic.atanh,
+    "hypot": remainders.hypot, "gelu": normal_law.x_times_phi, **_CIRCULAR,
+    **{name: library.or_in_float64(writer) for name, writer in _FUSED.items()},
     "gelu_tanh": activations.gelu_tanh, "silu": activations.silu,
 }  # fmt: skip
 FLOAT64: Final[dict[str, Writer]] = {
-    "sigmoid": library.sigmoid, "gelu": library.x_times_phi, "gelu_tanh": library.gelu_tanh,
-    "silu": library.silu,
+    **_WIDE, "sigmoid": library.sigmoid, "gelu": library.x_times_phi,
+    "gelu_tanh": library.gelu_tanh, "silu": library.silu,
 }  # fmt: skip
-_WRITERS: Final = {32: FLOAT32, 64: FLOAT64}
 _NAMES: Final = frozenset([*FLOAT32, *library.LIBRARY, "rsqrt", "scaleb", "lookup"])
 
 
@@ -110,17 +131,21 @@ class _Decompose(StmtMutator):
             power = logarithms.small_power(*args)
             if power is not None:
                 return power
-        writer = _WRITERS.get(dtype.bits, {}).get(name)
-        if writer is None:
+        instructions = self._instructions_of(dtype)
+        writers = FLOAT32 if dtype.bits == 32 else FLOAT64
+        if name not in writers or (dtype.bits == 64 and name in _WIDE and not instructions.fma):
             return call if dtype.lanes == 1 else _by_lanes(name, call)
-        return self._formula(writer, dtype, args)
+        return self._formula(writers[name], Formula(dtype, instructions), args)
 
-    def _formula(self, writer: Writer, dtype: DataType, args: Sequence[PrimExpr]) -> PrimExpr:
+    def _instructions_of(self, dtype: DataType) -> Instructions:
         instructions = self._instructions.get(dtype)
         if instructions is None:
             instructions = instructions_of(self.supported, dtype)
             self._instructions[dtype] = instructions
-        names, formula = Names(), Formula(dtype, instructions)
+        return instructions
+
+    def _formula(self, writer: Writer, formula: Formula, args: Sequence[PrimExpr]) -> PrimExpr:
+        names = Names()
         body = writer(formula, *[names.of("x", arg) for arg in args])
         return names.around(uncontracted(formula.around(body)))
 

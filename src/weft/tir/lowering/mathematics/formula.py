@@ -111,6 +111,15 @@ class Formula:
             return self.add(self.mul(a, b), c)
         return self.call("fma", a, b, c)
 
+    def quotient(self, a: PrimExpr, a_rest: Number, b: PrimExpr, b_rest: Number) -> PrimExpr:
+        """(a + a_rest) / (b + b_rest), nearly as if rounded once, on a target with fma; the rests
+        are small, and ``a`` and ``b`` are names.
+        """
+        inverse = self.let("inverse", self.div(1.0, b))
+        near = self.let("near", self.mul(a, inverse))
+        lost = self.add(self.fma(self.minus(near), b, a), a_rest)
+        return self.fma(self.fma(self.minus(near), b_rest, lost), inverse, near)
+
     def poly(self, x: PrimExpr, coefficients: Sequence[float]) -> PrimExpr:
         """A polynomial by Horner's rule; its constant term is the first coefficient; ``x`` is a
         name.

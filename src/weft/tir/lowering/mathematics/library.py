@@ -6,12 +6,14 @@ A call of one on a scalar stays as it is: code generation calls C.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.intrinsic import intrinsic
+from weft.tir.lowering.mathematics import exponentials64
 from weft.tir.lowering.mathematics.formula import Formula
 from weft.tir.op import const
 
@@ -34,8 +36,22 @@ def by_lanes(dtype: DataType, name: str, *args: PrimExpr) -> PrimExpr:
     return e.Shuffle(lanes, numbers)
 
 
+def or_in_float64(write: Callable[..., PrimExpr]) -> Callable[..., PrimExpr]:
+    """A formula of float32 for targets with fma; without it, it is computed in float64."""
+
+    def written(k: Formula, *args: PrimExpr) -> PrimExpr:
+        if k.instructions.fma:
+            return write(k, *args)
+        d = k.double()
+        return d.narrow(write(d, *[d.let("wide", d.widen(arg)) for arg in args]))
+
+    return written
+
+
 def _logistic(k: Formula, x: PrimExpr) -> PrimExpr:
     """1 / (1 + e**-x) in float64, without overflow; ``x`` is a name."""
+    if k.instructions.fma:
+        return exponentials64.sigmoid(k, x)
     size = k.let("size", k.call("fabs", x))
     e_x = k.let("e_x", by_lanes(k.dtype, "exp", k.let("minus", k.minus(size))))
     return k.div(k.select(e.GE(x, k.number(0.0)), 1.0, e_x), k.add(e_x, 1.0))

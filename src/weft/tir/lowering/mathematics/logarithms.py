@@ -34,7 +34,7 @@ def _signed(k: Formula, bits: PrimExpr) -> PrimExpr:
 
 
 def _mantissa(k: Formula, bits: PrimExpr) -> PrimExpr:
-    """The number 1 + f of ``_split``, from sqrt(1/2) to sqrt(2).
+    """The number 1 + f of ``split``, from sqrt(1/2) to sqrt(2).
 
     ``bits`` are those of x less those of sqrt(1/2); the last 23 are those of 1 + f less the same.
     """
@@ -42,7 +42,7 @@ def _mantissa(k: Formula, bits: PrimExpr) -> PrimExpr:
     return k.from_bits(k.plus(fraction, _ROOT_HALF_BITS))
 
 
-def _split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
+def split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     """``x = 2**exponent * (1 + f)``: the exponent as a float, and f; both are names.
 
     1 + f is from sqrt(1/2) to sqrt(2). Subtracting the bits of sqrt(1/2) from those of x lets the
@@ -58,7 +58,7 @@ def _split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     return exponent, k.let("f", k.sub(_mantissa(k, bits), 1.0))
 
 
-def _log_special(k: Formula, x: PrimExpr, value: PrimExpr) -> PrimExpr:
+def log_special(k: Formula, x: PrimExpr, value: PrimExpr) -> PrimExpr:
     """A logarithm with its values at 0 (-infinity), below 0 (NaN), at infinity and NaN (as x)."""
     value = k.select(k.equal(x, math.inf), math.inf, value)
     value = k.select(k.equal(x, 0.0), -math.inf, value)
@@ -79,9 +79,16 @@ def _log_of(k: Formula, exponent: PrimExpr, f: PrimExpr) -> PrimExpr:
     return k.fma(exponent, LN2_HIGH, k.add(f, tail))
 
 
+def lost(k: Formula, f: PrimExpr) -> PrimExpr:
+    """f - log(1 + f), a number much smaller than f, a name."""
+    square = k.let("square", k.mul(f, f))
+    cubic = k.mul(k.mul(square, f), k.poly(f, _LOG))
+    return k.fma(square, 0.5, k.minus(cubic))
+
+
 def log(k: Formula, x: PrimExpr) -> PrimExpr:
     """The natural logarithm."""
-    return _log_special(k, x, _log_of(k, *_split(k, x)))
+    return log_special(k, x, _log_of(k, *split(k, x)))
 
 
 def log2(k: Formula, x: PrimExpr) -> PrimExpr:
@@ -96,13 +103,17 @@ def log10(k: Formula, x: PrimExpr) -> PrimExpr:
 
 def _log_in(k: Formula, x: PrimExpr, scale: float) -> PrimExpr:
     d = k.double()
-    value = d.narrow(d.mul(_log_64(d, d.widen(x)), scale))
-    return _log_special(k, x, value)
+    value = d.narrow(d.mul(log_64(d, d.widen(x)), scale))
+    return log_special(k, x, value)
 
 
 def log1p(k: Formula, x: PrimExpr) -> PrimExpr:
-    """``log(1 + x)``; f of ``_split`` is computed from x, since 1 + x may have lost its digits."""
-    value = _log_of(k, *_split_one_plus(k, x))
+    """``log(1 + x)``; f of ``split`` is computed from x, since 1 + x may have lost its digits."""
+    return log1p_special(k, x, _log_of(k, *_split_one_plus(k, x)))
+
+
+def log1p_special(k: Formula, x: PrimExpr, value: PrimExpr) -> PrimExpr:
+    """``log1p`` with its values at -1, below it, at 0, infinity and NaN."""
     value = k.select(k.equal(x, math.inf), math.inf, value)
     value = k.select(k.equal(x, -1.0), -math.inf, value)
     value = k.select(k.less(x, -1.0), math.nan, value)
@@ -111,7 +122,7 @@ def log1p(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """What ``_split`` gives for 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once.
+    """What ``split`` gives for 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once.
 
     From 2**26 on, where adding 1 changes nothing, f is that of the rounded sum.
     """
@@ -125,7 +136,7 @@ def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     return k.let("exponent", k.to_number(power)), f
 
 
-def _log_64(d: Formula, x: PrimExpr) -> PrimExpr:
+def log_64(d: Formula, x: PrimExpr) -> PrimExpr:
     """The natural logarithm in float64 of a positive normal number, to 1e-15."""
     bits = d.let("bits", d.less_by(d.bits(x), _ROOT_HALF_BITS64))
     exponent = d.to_number(d.integer("shift_right", _signed(d, bits), 52))
@@ -143,7 +154,7 @@ def power(k: Formula, x: PrimExpr, y: PrimExpr) -> PrimExpr:
     """x**y, through float64; the special values are C's."""
     d = k.double()
     wide = d.let("size", d.widen(k.call("fabs", x)))
-    log = d.mul(_log_64(d, wide), 1.0 / math.log(2))
+    log = d.mul(log_64(d, wide), 1.0 / math.log(2))
     log = d.select(d.equal(wide, 0.0), -math.inf, log)
     log = d.select(d.equal(wide, math.inf), math.inf, log)
     value = d.narrow(exp2_64(d, d.clamp(d.mul(log, d.widen(y)), -152.0, 129.0)))
