@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.tir import op
+from weft.tir.lowering.mathematics.error_function64 import TAIL
+from weft.tir.lowering.mathematics.normal_law import ABOVE, BELOW
 from weft.topi.shared import Bindings, sharing
 
 Scalar = Callable[[PrimExpr], PrimExpr]
@@ -30,31 +33,6 @@ def polynomial(x: PrimExpr, coefficients: Sequence[float]) -> PrimExpr:
 
 
 @sharing
-def expm1(bind: Bindings, x: PrimExpr) -> PrimExpr:
-    """exp(x) - 1 without loss of digits near 0: tanh(x / 2) * (exp(x) + 1)."""
-    grown = bind(op.exp(x))
-    half = op.tanh(x * _const(0.5, x)) * (grown + _const(1.0, x))
-    small = op.less(op.abs(x), _const(0.5, x))
-    near_zero = op.less(op.abs(x), _const(1e-6, x))
-    rest = grown - _const(1.0, x)
-    return op.select(near_zero, x + x * x * _const(0.5, x), op.select(small, half, rest))
-
-
-_ERFC: Final = (
-    -1.3026537197817094, 0.64196979235649021, 0.019476473204185836, -0.0095615147868086323,
-    -0.00094659534448203692, 0.00036683949785276145, 4.2523324806907769e-05,
-    -2.0278578112534242e-05, -1.6242900046470256e-06, 1.3036558355805232e-06,
-    1.5626441722066142e-08, -8.5238095914926541e-08, 6.5290544390988515e-09,
-    5.0593434955514693e-09, -9.9136415649303307e-10, -2.273651222931836e-10, 9.646791102015527e-11,
-    2.3940380830391146e-12, -6.8860275264975532e-12, 8.9448792730907253e-13, 3.1309213993429581e-13,
-    -1.1270822361367252e-13, 3.8109052551892321e-16, 7.1060976136092371e-15,
-    -1.5230282014571043e-15, -9.4574945712912334e-17, 1.210237189224279e-16,
-    -2.8166630877471771e-17,
-)  # fmt: skip
-"""Chebyshev coefficients, from 40 digits, of log(exp(z**2) * erfc(z) / t) in t = 2 / (2 + z)."""
-
-
-@sharing
 def erfcx(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """exp(x**2) * erfc(x); infinite for x far below 0."""
     z = bind(op.abs(x))
@@ -66,6 +44,8 @@ def erfcx(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def erfc(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """1 - erf(x), accurate where it is small."""
+    if x.dtype.bits <= 32:
+        return op.erfc(x)
     z = bind(op.abs(x))
     tail = bind(_scaled_tail(bind, z) * op.exp(-z * z))
     tail = op.select(op.greater(z, _const(40.0, x)), _const(0.0, x), tail)
@@ -73,15 +53,10 @@ def erfc(bind: Bindings, x: PrimExpr) -> PrimExpr:
 
 
 def _scaled_tail(bind: Bindings, z: PrimExpr) -> PrimExpr:
-    """exp(z**2) * erfc(z) for z >= 0: a Chebyshev sum in t = 2 / (2 + z), by Clenshaw's rule."""
+    """exp(z**2) * erfc(z) for z >= 0."""
     two = _const(2.0, z)
     t = bind(two / (two + z))
-    y = bind(_const(4.0, z) * t - two)
-    ahead, last = _const(0.0, z), _const(0.0, z)
-    for coefficient in reversed(_ERFC[1:]):
-        ahead, last = bind(y * ahead - last + _const(coefficient, z)), ahead
-    exponent = _const(0.5, z) * (_const(_ERFC[0], z) + y * ahead) - last
-    result: PrimExpr = t * op.exp(exponent)
+    result: PrimExpr = t * op.exp(polynomial(bind(two * t - _const(1.0, z)), TAIL[::-1]))
     return result
 
 
@@ -129,15 +104,30 @@ _LANCZOS: Final = (
 """Lanczos' coefficients for g = 7 and nine terms (Godfrey 2001)."""
 
 
+def _lanczos_quotient() -> tuple[list[float], list[float]]:
+    """Lanczos' sum of terms c / (z + n) as one quotient; the highest power comes first."""
+    above, below = [Fraction(_LANCZOS[0])], [Fraction(1)]
+    for n, coefficient in enumerate(_LANCZOS[1:], 1):
+        grown = zip([*above, Fraction(0)], [Fraction(0), *above], strict=True)
+        above = [high + n * low for high, low in grown]
+        for power, number in enumerate(below, 1):
+            above[power] += Fraction(coefficient) * number
+        grown = zip([*below, Fraction(0)], [Fraction(0), *below], strict=True)
+        below = [high + n * low for high, low in grown]
+    return [float(number) for number in above], [float(number) for number in below]
+
+
+_GAMMA: Final = _lanczos_quotient()
+
+
 @sharing
 def lgamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """log |gamma(x)|: Lanczos' sum, the reflection formula below 1/2 (AS 6.1.17)."""
     half, unit = _const(0.5, x), _const(1.0, x)
     low = op.less(x, half)
     z = bind(op.select(low, unit - x, x) - unit)
-    total = _const(_LANCZOS[0], x)
-    for index, coefficient in enumerate(_LANCZOS[1:]):
-        total = total + _const(coefficient, x) / (z + _const(index + 1.0, x))
+    near = bind(op.minimum(z, _const(1e20, x)))  # beyond, the quotient is the same
+    total = polynomial(near, _GAMMA[0]) / polynomial(near, _GAMMA[1])
     base = bind(z + _const(7.5, x))
     whole = bind(
         (z + half) * op.log(base) - base + op.log(_const(math.sqrt(2 * math.pi), x) * total)
@@ -319,9 +309,24 @@ def entropy(bind: Bindings, x: PrimExpr) -> PrimExpr:
     return op.select(op.equal(x, zero), zero, below)
 
 
+def normal_cdf(x: PrimExpr) -> PrimExpr:
+    """The area under the normal distribution up to x; of float32 it is computed in float64."""
+    if x.dtype.bits > 32:
+        return _normal_cdf(x)
+    return op.cast(x.dtype, _short_normal_cdf(op.cast("float64", x)))
+
+
 @sharing
-def normal_cdf(bind: Bindings, x: PrimExpr) -> PrimExpr:
-    """The area under the normal distribution up to x."""
+def _short_normal_cdf(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """It in float64, to the digits of float32."""
+    t = bind(op.minimum(op.abs(x), _const(15.0, x)))
+    share = polynomial(t, ABOVE[::-1]) / polynomial(t, BELOW[::-1])
+    tail = bind(op.exp(_const(-0.5, x) * (t * t)) * share * _const(0.5, x))
+    return op.select(op.less(x, _const(0.0, x)), tail, _const(1.0, x) - tail)
+
+
+@sharing
+def _normal_cdf(bind: Bindings, x: PrimExpr) -> PrimExpr:
     return _const(0.5, x) * erfc(-x * _const(math.sqrt(0.5), x))
 
 
@@ -386,24 +391,20 @@ def _quotient(x: PrimExpr, parts: tuple[Sequence[float], Sequence[float]]) -> Pr
     return polynomial(x, parts[0]) / polynomial(x, parts[1])
 
 
-def next_float(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+@sharing
+def next_float(bind: Bindings, x: PrimExpr, y: PrimExpr) -> PrimExpr:
     """The next float after ``x`` towards ``y``.
 
-    There is no intrinsic for 16-bit floats. For these, 1 is added to or subtracted from the bits
-    as an integer, whose order is that of the magnitudes.
-
-    >>> from weft.tir import const
-    >>> next_float(const(1.0, "float32"), const(2.0, "float32"))
-    T.nextafter(T.float32(1.0), T.float32(2.0))
+    1 is added to or subtracted from the bits as an integer, whose order is that of the magnitudes.
     """
-    if x.dtype.bits > 16:
-        known: PrimExpr = op.nextafter(x, y)
-        return known
-    zero, bits = op.const(0, x.dtype), op.reinterpret("int16", x)
+    x, y = bind(x), bind(y)
+    zero, words = op.const(0, x.dtype), f"int{x.dtype.bits}"
+    bits, up, down = op.reinterpret(words, x), op.const(1, words), op.const(-1, words)
     is_away = op.equal(y > x, x > zero)
-    step = op.select(is_away, op.const(1, "int16"), op.const(-1, "int16"))
-    least = op.select(y > zero, op.const(1, "int16"), op.const(-(1 << 15) + 1, "int16"))
-    moved = op.reinterpret(x.dtype, op.select(op.equal(x, zero), least, bits + step))
+    lowest = op.const(-(1 << (x.dtype.bits - 1)), words)
+    least = op.select(y > zero, up, lowest + up)
+    moved = op.select(op.equal(x, zero), least, bits + op.select(is_away, up, down))
+    moved = op.reinterpret(x.dtype, moved)
     is_number = op.all(op.equal(x, x), op.equal(y, y))
     after: PrimExpr = op.select(is_number, op.select(op.equal(x, y), y, moved), x + y)
     return after

@@ -18,6 +18,7 @@ from weft.tir.lowering.decompose_math import FLOAT64 as FLOAT64_FORMULAS
 from weft.tir.lowering.facts import is_call
 from weft.tir.op import const
 from weft.tir.stmt import BufferStore, For, ForKind, seq
+from weft.topi.special import next_float
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -26,8 +27,9 @@ REFERENCE = {
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": np.vectorize(math.erf), "sin": np.sin,
     "cos": np.cos, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "expm1": np.expm1,
-    "tan": np.tan, "cosh": np.cosh, "sinh": np.sinh, "acos": np.arccos, "acosh": np.arccosh,
-    "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh,
+    "erfc": np.vectorize(math.erfc), "tan": np.tan, "cosh": np.cosh, "sinh": np.sinh,
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atanh": np.arctanh,
 }  # fmt: skip
 BINARY = {"atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod}
 WITHOUT_FMA = ["tan", "asin", "acos", "atan", "sinh", "cosh", "acosh", "asinh", "atanh", "log2"]
@@ -152,6 +154,16 @@ def test_functions_of_two_numbers_are_within_two_ulp(name, kind, options, elemen
     assert error[worst] <= (0 if name == "fmod" else 2), (x[worst], y[worst], got[worst])
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_the_next_float_is_numpys(kind, elementwise):
+    x, y = pairs(kind)
+    got = elementwise(next_float, kind, x, y)
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        exact = np.nextafter(x, y)
+    np.testing.assert_array_equal(got, exact)
+    assert (np.signbit(got) == np.signbit(exact))[~np.isnan(exact)].all()
+
+
 def test_remainders_are_exact_for_any_quotient(elementwise):
     rng = np.random.default_rng(2)
     for kind, digits in (("float32", 24), ("float64", 53)):
@@ -165,7 +177,9 @@ def test_remainders_are_exact_for_any_quotient(elementwise):
             np.testing.assert_array_equal(got, np.fmod(beside, y))
 
 
-FLOAT64 = {name: function for name, function in REFERENCE.items() if name not in ("exp10", "erf")}
+FLOAT64 = {
+    name: function for name, function in REFERENCE.items() if name not in ("exp10", "erf", "erfc")
+}
 """Functions of float64 with a reference of more digits."""
 
 
@@ -181,6 +195,23 @@ def test_float64_is_within_two_ulp(name, lanes, elementwise):
         error = ulps(got, FLOAT64[name](x.astype(np.longdouble)))
     worst = int(np.argmax(error))
     assert error[worst] <= 2, (name, x[worst], got[worst])
+
+
+def test_the_error_function_of_float64(elementwise):
+    x = samples("float64")
+    got = elementwise(lambda v: Call(v.dtype, "tir.erf", [v]), "float64", x, lanes=8)
+    assert ulps(got, REFERENCE["erf"](x)).max() <= 2
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "nearbyint"])
+def test_roundings_of_every_float16(name, elementwise):
+    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    got = elementwise(lambda v: Call(v.dtype, f"tir.{name}", [v]), "float16", x, lanes=16)
+    with np.errstate(invalid="ignore"):
+        exact = (np.rint if name == "nearbyint" else getattr(np, name))(x)
+    np.testing.assert_array_equal(got, exact)
+    same = np.signbit(got) == np.signbit(exact)
+    assert same[~np.isnan(x)].all()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from weft.relax.op.infer import check_float, same_as_float_input
 from weft.relax.op.reference import special as reference
 from weft.relax.op.reference.rule import Reference, in_float64, quiet
 from weft.relax.struct_info import StructInfo
+from weft.tir import intrinsic
 from weft.tir import op as tir_op
 from weft.topi import special
 from weft.topi.broadcast import binary, by_operands, log_add_exp
@@ -80,11 +81,11 @@ reciprocal = _unary(
     "reciprocal", in_wide_float(lambda x: tir_op.const(1.0, x.dtype) / x), lambda x: 1 / x, "1 / x."
 )
 exp2 = _unary("exp2", in_wide_float(tir_op.exp2), np.exp2, "2 to the power of x.")
-expm1 = _unary("expm1", in_double(special.expm1), np.expm1, "exp(x) - 1 without loss of digits.")
+expm1 = _unary("expm1", in_wide_float(intrinsic.expm1), np.expm1, "exp(x) - 1 near 0, too.")
 log2 = _unary("log2", in_wide_float(tir_op.log2), np.log2, "The logarithm to the base 2.")
 log10 = _unary("log10", in_wide_float(tir_op.log10), np.log10, "The logarithm to the base 10.")
 log1p = _unary("log1p", in_wide_float(tir_op.log1p), np.log1p, "log(1 + x) without loss of digits.")
-erfc = _unary("erfc", in_double(special.erfc), reference.erfc, "1 - erf(x).")
+erfc = _unary("erfc", in_wide_float(special.erfc), reference.erfc, "1 - erf(x).")
 erfcx = _unary("erfcx", in_double(special.erfcx), reference.erfcx, "exp(x**2) * erfc(x).")
 erfinv = _unary("erfinv", in_wide_float(special.erfinv), reference.erfinv, "The inverse of erf.")
 lgamma = _unary("lgamma", in_double(special.lgamma), reference.lgamma, "log of abs(gamma(x)).")
@@ -105,7 +106,7 @@ i1e = _unary(
 sinc = _unary("sinc", in_wide_float(special.sinc), np.sinc, "sin(pi x) / (pi x); 1 at 0.")
 entr = _unary("entr", in_wide_float(special.entropy), reference.entr, "-x * log(x); 0 at 0.")
 ndtr = _unary(
-    "ndtr", in_double(special.normal_cdf), lambda x: 0.5 * reference.erfc(-x / math.sqrt(2)),
+    "ndtr", in_wide_float(special.normal_cdf), lambda x: 0.5 * reference.erfc(-x / math.sqrt(2)),
     "The cumulative distribution of the normal law.",
 )  # fmt: skip
 log_ndtr = _unary(

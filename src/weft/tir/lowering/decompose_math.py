@@ -36,6 +36,7 @@ from weft.tir.lowering.building import Names, like
 from weft.tir.lowering.define_integers import Supported, supports_nothing
 from weft.tir.lowering.mathematics import (
     activations,
+    error_function64,
     exponentials,
     exponentials64,
     hyperbolic,
@@ -60,13 +61,15 @@ _CIRCULAR: Final[dict[str, Writer]] = {
 _FUSED: Final[dict[str, Writer]] = {
     "asin": inverse_trigonometric.asin, "acos": inverse_trigonometric.acos,
     "atan": inverse_trigonometric.atan, "atan2": inverse_trigonometric.atan2,
-    "sinh": hyperbolic.sinh, "cosh": hyperbolic.cosh, "fmod": remainders.fmod,
+    "sinh": hyperbolic.sinh, "cosh": hyperbolic.cosh, "atanh": hyperbolic.atanh,
+    "fmod": remainders.fmod,
 }  # fmt: skip
 """Formulas for both types on a target with fma."""
 _WIDE: Final[dict[str, Writer]] = {
     **_CIRCULAR, **_FUSED, "exp": exponentials64.exp, "exp2": exponentials64.exp2,
     "expm1": exponentials64.expm1, "tanh": exponentials64.tanh, "log": logarithms64.log,
     "log2": logarithms64.log2, "log10": logarithms64.log10, "log1p": logarithms64.log1p,
+    "hypot": remainders.hypot_64, "erf": error_function64.erf,
 }  # fmt: skip
 """Formulas of float64 on a target with fma; without it these functions are C's."""
 FLOAT32: Final[dict[str, Writer]] = {
@@ -74,7 +77,8 @@ FLOAT32: Final[dict[str, Writer]] = {
     "expm1": exponentials.expm1, "tanh": exponentials.tanh, "sigmoid": exponentials.sigmoid,
     "log": logarithms.log, "log2": logarithms64.log2_single, "log10": logarithms64.log10_single,
     "log1p": logarithms.log1p, "pow": logarithms.power, "erf": normal_law.erf,
-    "asinh": hyperbolic.asinh, "acosh": hyperbolic.acosh, "atanh": hyperbolic.atanh,
+    "erfc": normal_law.erfc,
+    "asinh": hyperbolic.asinh, "acosh": hyperbolic.acosh,
     "hypot": remainders.hypot, "gelu": normal_law.x_times_phi, **_CIRCULAR,
     **{name: library.or_in_float64(writer) for name, writer in _FUSED.items()},
     "gelu_tanh": activations.gelu_tanh, "silu": activations.silu,

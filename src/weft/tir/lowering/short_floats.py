@@ -41,6 +41,7 @@ _FUNCTIONS: Final = frozenset(
                  "reduce_lanes"]
 )  # fmt: skip
 _PACKED: Final = "packed"
+_ROUNDINGS: Final = frozenset(f"tir.{name}" for name in "floor ceil trunc round nearbyint".split())
 
 
 def is_short(dtype: DataType) -> bool:
@@ -244,7 +245,21 @@ def called(call: e.Call) -> PrimExpr:
     args = [widen(x) if _is_short_value(x) else x for x in call.args]
     if not is_short(call.dtype):
         return call.with_(args=args)
+    if call.op.name in _ROUNDINGS:
+        return _rounded(call, args[0])
     return narrow(call.with_(dtype=like("float32", call.dtype), args=args), call.dtype)
+
+
+def _rounded(call: e.Call, wide: PrimExpr) -> PrimExpr:
+    """The whole number near ``wide``, with the sign of that, which it has anyway.
+
+    But for the sign LLVM would see a conversion of the rounded number, and round in float16, which
+    most processors do by a call for each lane.
+    """
+    names = Names()
+    x = names.of("x", wide)
+    whole = call.with_(dtype=x.dtype, args=[x])
+    return names.around(narrow(intrinsic(x.dtype, "copysign", whole, x), call.dtype))
 
 
 def _is_short_value(value: object) -> bool:

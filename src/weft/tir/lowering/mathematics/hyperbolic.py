@@ -44,6 +44,33 @@ _SMALL: Final = {32: 2.0**-14, 64: 2.0**-28}
 
 
 @dataclass(frozen=True)
+class _Atanh:
+    """What ``atanh`` needs to know of a float type."""
+
+    series: tuple[float, ...]
+    """atanh(t) = t + t**3 * P(t**2) for |t| <= 3 - sqrt(8)."""
+    half_ln2: tuple[float, float]
+    """log(2) / 2; small whole numbers times the first part are exact."""
+    mantissa: int
+    bias: int
+    root_half: int
+    """The bits of sqrt(1/2)."""
+    whole: int
+    """The bits of a power of two whose neighbours are 1 away."""
+
+
+_ATANH: Final = {
+    32: _Atanh((0.33333390951156616, 0.1998843401670456, 0.14945006370544434),
+               (0.3465728759765625, 7.143034101547086e-07), 23, 127, 0x3F3504F3, 0x4B000000),
+    64: _Atanh((0.33333333333333676, 0.1999999999970493, 0.1428571437174175,
+                0.11111099228862776, 0.09091785263622113, 0.07656943118489799,
+                0.0739882676714364),
+               (0.3465735901845619, 9.541074646352939e-11), 52, 1023, 0x3FE6A09E667F3BCD,
+               0x4330000000000000),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
 class _Parts:
     """Of ``n * log(2) + r``: a quarter of sinh and cosh of the first, sinh(r) and cosh(r) - 1."""
 
@@ -111,13 +138,35 @@ def acosh(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def atanh(k: Formula, x: PrimExpr) -> PrimExpr:
-    """The inverse hyperbolic tangent of float32: half of log((1 + x) / (1 - x)) in float64."""
-    d = k.double()
+    """The inverse hyperbolic tangent.
+
+    Where (1 + x) / (1 - x) is ``2**n * m``, it is ``n * log(2) / 2 + atanh(t)`` with
+    ``t = (m - 1) / (m + 1)``: the quotient of ``x * (2**n + 1) - (2**n - 1)`` and
+    ``(2**n + 1) - x * (2**n - 1)``, each of which is rounded once. From n = 8 on, where the powers
+    of two have many digits, it is that of 1 + x less and plus ``2**n * (1 - x)``.
+    """
+    kind = _ATANH[k.dtype.bits]
     size = k.let("size", k.call("fabs", x))
-    wide = d.let("wide", d.widen(size))
-    ratio = d.let("ratio", d.div(d.add(wide, 1.0), d.sub(1.0, wide)))
-    value = k.let("value", d.narrow(d.mul(log_64(d, ratio), 0.5)))
+    above, below = k.let("above", k.add(size, 1.0)), k.let("below", k.sub(1.0, size))
+    n, power = _power_near(k, k.div(above, below), kind)
+    more, less = k.let("more", k.add(power, 1.0)), k.let("less", k.sub(power, 1.0))
+    is_far = k.let("is_far", k.more(power, 256.0))
+    up = k.select(is_far, k.fma(k.minus(power), below, above), k.fma(size, more, k.minus(less)))
+    down = k.select(is_far, k.fma(power, below, above), k.fma(k.minus(size), less, more))
+    t = k.let("t", k.div(up, down))
+    square = k.let("square", k.mul(t, t))
+    small = k.fma(n, kind.half_ln2[1], k.mul(k.mul(square, t), k.poly(square, kind.series)))
+    value = k.let("value", k.fma(n, kind.half_ln2[0], k.add(t, small)))
     value = k.select(k.equal(size, 1.0), math.inf, value)
     value = k.select(k.more(size, 1.0), math.nan, value)
-    value = k.select(k.less(size, _SMALL[32]), size, value)
     return k.select(k.equal(x, x), k.call("copysign", value, x), x)
+
+
+def _power_near(k: Formula, ratio: PrimExpr, kind: _Atanh) -> tuple[PrimExpr, PrimExpr]:
+    """n and ``2**n`` with ratio / 2**n from sqrt(1/2) to sqrt(2); both are names."""
+    bits = k.less_by(k.bits(ratio), kind.root_half)
+    field = k.let("field", k.integer("shift_right", k.plus(bits, kind.bias << kind.mantissa),
+                                     kind.mantissa))  # fmt: skip
+    whole = k.from_bits(k.integer("bitwise_or", field, kind.whole))
+    n = k.let("n", k.sub(whole, 2.0**kind.mantissa + kind.bias))
+    return n, k.let("power", k.from_bits(k.integer("shift_left", field, kind.mantissa)))

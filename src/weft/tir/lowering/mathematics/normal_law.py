@@ -85,14 +85,14 @@ _PIECES: Final = (
 """Y(t) as polynomials in ``t - center``, to 2**-27.6: for each power, its factor in each piece."""
 _SHARE: Final = tuple([c * (-0.5) ** power for power, c in enumerate(EXP, 2)])
 """exp(-r / 2) = 1 - r / 2 + r**2 * P(r)."""
-_ABOVE: Final = (
+ABOVE: Final = (
     1.0000000049475692,
     0.8712331939736517,
     0.3625107437597715,
     0.07993383015603932,
     0.008035288248944637,
 )
-_BELOW: Final = (1.0, 1.6691181114396594, 1.1942701954033872, 0.4642447110312192,
+BELOW: Final = (1.0, 1.6691181114396594, 1.1942701954033872, 0.4642447110312192,
                  0.10018960674658611, 0.010070596473377068)  # fmt: skip
 """Y(t) = above(t) / below(t) for 0 <= t <= 13.27, to 2**-27.6."""
 
@@ -163,10 +163,22 @@ def _exp_of_square(k: Formula, t: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     return power, k.let("growth", k.mul(r, k.poly(r, (-0.5, *_SHARE))))
 
 
+def erfc(k: Formula, x: PrimExpr) -> PrimExpr:
+    """1 - erf(x) of float32, in float64: ``2 * Phi(-t)`` with t = sqrt(2) * x."""
+    size = k.let("size", k.call("fabs", x))
+    d = k.double()
+    wide = d.let("wide", d.widen(k.at_most(size, _FARTHEST)))
+    power = exp2_64(d, d.mul(d.mul(wide, wide), -1.0 / math.log(2)))
+    t = d.let("t", d.mul(wide, math.sqrt(2)))
+    tail = d.let("tail", d.div(d.mul(power, d.poly(t, ABOVE)), d.poly(t, BELOW)))
+    is_below = d.less(d.let("given", d.widen(x)), 0.0)
+    return d.narrow(d.select(is_below, d.sub(2.0, tail), tail))
+
+
 def _in_float64(k: Formula, size: PrimExpr, above: PrimExpr) -> PrimExpr:
     """``above - t * Phi(-t)`` without tables: in float64, so that only the last rounding counts."""
     d = k.double()
     wide = d.let("wide", d.widen(k.at_most(size, _FARTHEST)))
     power = exp2_64(d, d.mul(d.mul(wide, wide), -0.5 / math.log(2)))
-    tail = d.div(d.mul(power, d.poly(wide, _ABOVE)), d.poly(wide, _BELOW))
+    tail = d.div(d.mul(power, d.poly(wide, ABOVE)), d.poly(wide, BELOW))
     return d.narrow(d.fma(d.mul(wide, -0.5), tail, d.widen(above)))
