@@ -75,23 +75,21 @@ _ERFINV_TAIL: Final = (
 
 @sharing
 def erfinv(bind: Bindings, y: PrimExpr) -> PrimExpr:
-    """The x whose erf is y: two polynomials, then two Newton steps where x is a float64.
+    """The x whose erf is y; a quantile of the normal distribution where x is a float64.
 
-    The form is that of M. Giles (Approximating the erfinv function, GPU Computing Gems 2, 2010);
-    the coefficients are weft's own, a minimax fit of the relative error.
+    Else it is one of two polynomials, in the form of M. Giles (Approximating the erfinv function,
+    GPU Computing Gems 2, 2010); the coefficients are weft's own, a minimax fit of the relative
+    error.
     """
-    unit = _const(1.0, y)
-    w = bind(-op.log((unit - y) * (unit + y)))
-    centre = polynomial(bind(w - _const(2.5, y)), _ERFINV_CENTRE)
-    tail = polynomial(bind(op.sqrt(w) - _const(3.0, y)), _ERFINV_TAIL)
-    x = bind(op.select(op.less(w, _const(5.0, y)), centre, tail) * y)
-    for _ in range(2 if y.dtype.bits > 32 else 0):
-        slope = _const(2.0 / math.sqrt(math.pi), y) * op.exp(-x * x)
-        side = bind(op.select(op.less(y, _const(0.0, y)), -_const(1.0, y), _const(1.0, y)))
-        far = side * ((unit - side * y) - erfc(side * x))
-        is_near = op.less(op.abs(y), _const(0.5, y))
-        x = bind(x - op.select(is_near, op.erf(x) - y, far) / slope)
-    size = op.abs(y)
+    unit, size = _const(1.0, y), op.abs(y)
+    if y.dtype.bits > 32:
+        half = _const(0.5, y)
+        x = _quantile(bind, bind(half * y), bind(half * (unit - size))) * _const(math.sqrt(0.5), y)
+    else:
+        w = bind(-op.log((unit - y) * (unit + y)))
+        centre = polynomial(bind(w - _const(2.5, y)), _ERFINV_CENTRE)
+        tail = polynomial(bind(op.sqrt(w) - _const(3.0, y)), _ERFINV_TAIL)
+        x = op.select(op.less(w, _const(5.0, y)), centre, tail) * y
     ends = op.select(op.equal(size, unit), y * op.infinity(y.dtype), _const(math.nan, y))
     return op.select(op.less(size, unit), x, ends)
 
@@ -225,9 +223,11 @@ def trigamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
     low = op.less(x, half)
     z = bind(op.select(low, unit - x, x))
     total = _const(0.0, x)
-    for _ in range(8):
-        total = total + unit / (z * z)
-        z = bind(z + unit)
+    for _ in range(4):  # two terms as one quotient
+        after = bind(z + unit)
+        first, second = bind(z * z), bind(after * after)
+        total = total + (first + second) / (first * second)
+        z = bind(after + unit)
     w = bind(unit / (z * z))
     series = polynomial(w, (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)) * w / z
     value = bind(total + unit / z + w * half + series)
@@ -366,29 +366,33 @@ _QUANTILE_FAR: Final = (
 
 @sharing
 def normal_quantile(bind: Bindings, p: PrimExpr) -> PrimExpr:
-    """The x up to which the normal distribution has the area p: Wichura's quotients (AS 241).
-
-    One quotient is in the square of p - 1/2; two, for the tails, are in the root of -log(p) or
-    -log(1 - p).
-    """
+    """The x up to which the normal distribution has the area p."""
     zero, half, unit = _const(0.0, p), _const(0.5, p), _const(1.0, p)
     q = bind(p - half)
-    square = bind(_const(0.180625, p) - q * q)
-    root = bind(op.sqrt(-op.log(op.select(op.less(q, zero), p, unit - p))))
-    near = _quotient(bind(root - _const(1.6, p)), _QUANTILE_NEAR)
-    far = _quotient(bind(root - _const(5.0, p)), _QUANTILE_FAR)
-    size = op.select(op.less_equal(root, _const(5.0, p)), near, far)
-    tail = op.select(op.less(q, zero), -size, size)
-    inside = op.less_equal(op.abs(q), _const(0.425, p))
-    quantile = op.select(inside, q * _quotient(square, _QUANTILE_CENTRE), tail)
+    quantile = _quantile(bind, q, bind(op.select(op.less(q, zero), p, unit - p)))
     between = op.logical_and(op.less(zero, p), op.less(p, unit))
     ends = op.select(op.equal(p, zero), -op.infinity(p.dtype), _const(math.nan, p))
     ends = op.select(op.equal(p, unit), op.infinity(p.dtype), ends)
     return op.select(between, quantile, ends)
 
 
-def _quotient(x: PrimExpr, parts: tuple[Sequence[float], Sequence[float]]) -> PrimExpr:
-    return polynomial(x, parts[0]) / polynomial(x, parts[1])
+def _quantile(bind: Bindings, q: PrimExpr, tail: PrimExpr) -> PrimExpr:
+    """The quantile of the area 1/2 + q, outside of which lies ``tail``, by Wichura (AS 241).
+
+    One quotient is in the square of q; two, for the tails, are in the root of -log(tail).
+    """
+    inside = bind(op.less_equal(op.abs(q), _const(0.425, q)))
+    root = bind(op.sqrt(-op.log(tail)))
+    is_near = bind(op.less_equal(root, _const(5.0, q)))
+    shift = op.select(is_near, _const(1.6, q), _const(5.0, q))
+    place = bind(op.select(inside, _const(0.180625, q) - q * q, root - shift))
+    parts = []
+    for centre, near, far in zip(_QUANTILE_CENTRE, _QUANTILE_NEAR, _QUANTILE_FAR, strict=True):
+        outside = op.select(is_near, polynomial(place, near), polynomial(place, far))
+        parts.append(op.select(inside, polynomial(place, centre), outside))
+    side = op.select(inside, q, op.copysign(_const(1.0, q), q))
+    value: PrimExpr = side * (parts[0] / parts[1])
+    return value
 
 
 @sharing

@@ -60,10 +60,8 @@ def split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
 
 def log_special(k: Formula, x: PrimExpr, value: PrimExpr) -> PrimExpr:
     """A logarithm with its values at 0 (-infinity), below 0 (NaN), at infinity and NaN (as x)."""
-    value = k.select(k.equal(x, math.inf), math.inf, value)
-    value = k.select(k.equal(x, 0.0), -math.inf, value)
-    value = k.select(k.less(x, 0.0), math.nan, value)
-    return k.select(is_nan(x), x, value)
+    value = k.select(k.less(x, math.inf), value, x)
+    return k.select(k.more(x, 0.0), value, k.select(k.equal(x, 0.0), -math.inf, math.nan))
 
 
 def is_nan(x: PrimExpr) -> PrimExpr:
@@ -114,11 +112,8 @@ def log1p(k: Formula, x: PrimExpr) -> PrimExpr:
 
 def log1p_special(k: Formula, x: PrimExpr, value: PrimExpr) -> PrimExpr:
     """``log1p`` with its values at -1, below it, at 0, infinity and NaN."""
-    value = k.select(k.equal(x, math.inf), math.inf, value)
-    value = k.select(k.equal(x, -1.0), -math.inf, value)
-    value = k.select(k.less(x, -1.0), math.nan, value)
-    value = k.select(k.equal(x, 0.0), x, value)
-    return k.select(is_nan(x), x, value)
+    value = k.select(k.equal(x, 0.0), x, k.select(k.less(x, math.inf), value, x))
+    return k.select(k.more(x, -1.0), value, k.select(k.equal(x, -1.0), -math.inf, math.nan))
 
 
 def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
