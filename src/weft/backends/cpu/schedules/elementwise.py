@@ -21,7 +21,7 @@ from weft.ir.functor import Mutator, collect
 from weft.target.machine import Machine
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Call, Cast, Var
+from weft.tir.expr import BinaryExpr, Call, Cast, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.vectorize_loop import MASKED_LANES
@@ -108,12 +108,20 @@ def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int
     ``size`` is the extent of the inner loop, ``is_alone`` whether the other loops have one
     iteration. None: the loop stays whole.
     """
-    width = machine.lanes() * _VECTORS
+    width = machine.lanes(_widest(nest)) * _VECTORS
     if size is None:
         return width if is_alone else machine.lanes()
     if is_alone:
         return width if size > (_SHORT if _chosen_by(nest) else width) else None
     return _SHORT if size > 2 * _SHORT else None
+
+
+def _widest(nest: Nest) -> int:
+    """The bits of the widest float that is computed with, 32 at least: eight vectors of float64, as
+    many numbers as four of float32, would leave no registers for a formula.
+    """
+    computed = collect(nest.block, (BinaryExpr, Call, Cast))
+    return max([32, *[value.dtype.bits for value in computed if value.dtype.is_float]])
 
 
 def _held(size: int | None, machine: Machine) -> int | None:

@@ -1,8 +1,8 @@
 """Logarithms of float64, and those to base 2 and 10 of float32, on a target with fma.
 
-The logarithm of 1 + f is ``f - c``, where c is small: ``s = f / (2 + f)`` and an even polynomial in
-s give it, as in Sun's fdlibm. Errors are at most 2 ulp. The coefficients are fits of our own
-(``exponentials64`` says how).
+The logarithm of 1 + f is ``f - c``, where c is small. A polynomial gives it: with a quotient, as in
+Sun's fdlibm, it would be shorter, but a division takes as long as twenty operations. Errors are at
+most 2 ulp. The coefficients are fits of our own (``exponentials64`` says how).
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from weft.tir.lowering.mathematics import logarithms
 from weft.tir.lowering.mathematics.formula import Formula
 from weft.tir.lowering.mathematics.logarithms import log_special
 
-# log(1 + f) = 2 * s + s**3 * P(s**2), s = f / (2 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)
+# log(1 + f) = f - f**2 / 2 + f**3 * P(f) for sqrt(1/2) <= 1 + f <= sqrt(2)
 _LOG: Final = (
-    0.6666666666666735, 0.3999999999940986, 0.285714287434815, 0.2222219845772555,
-    0.18183570527244225, 0.15313886236979599, 0.1479765353428724,
+    0.3333333333333325, -0.24999999999987552, 0.20000000000027154, -0.16666666669901745,
+    0.1428571428494856, -0.12499999688392287, 0.1111111086254146, -0.10000015114058224,
+    0.09090933110852513, -0.0833292357746898, 0.07691359848915427, -0.07149137851557723,
+    0.06686348536961138, -0.062010597021600986, 0.05659743222482801, -0.056462232568177846,
+    0.06508611311065637, -0.06072190722732314, 0.02690432232812092,
 )  # fmt: skip
 _ROOT_HALF_BITS: Final = 0x3FE6A09E667F3BCD
 _BIAS: Final = 1023
@@ -68,10 +71,8 @@ def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
 
 def _lost(k: Formula, f: PrimExpr) -> PrimExpr:
     """f - log(1 + f), a number much smaller than f."""
-    s = k.let("s", k.div(f, k.add(f, 2.0)))
-    square = k.let("square", k.mul(s, s))
-    half = k.let("half", k.mul(k.mul(f, 0.5), f))
-    return k.sub(half, k.mul(s, k.fma(square, k.poly(square, _LOG), half)))
+    square = k.let("square", k.mul(f, f))
+    return k.fma(square, 0.5, k.mul(k.mul(square, k.minus(f)), k.poly(f, _LOG)))
 
 
 def _log_of(k: Formula, exponent: PrimExpr, f: PrimExpr) -> PrimExpr:
