@@ -70,6 +70,7 @@ _WIDE: Final[dict[str, Writer]] = {
     "expm1": exponentials64.expm1, "tanh": exponentials64.tanh, "log": logarithms64.log,
     "log2": logarithms64.log2, "log10": logarithms64.log10, "log1p": logarithms64.log1p,
     "hypot": remainders.hypot_64, "erf": error_function64.erf,
+    "asinh": logarithms64.asinh, "acosh": logarithms64.acosh,
 }  # fmt: skip
 """Formulas of float64 on a target with fma; without it these functions are C's."""
 FLOAT32: Final[dict[str, Writer]] = {

@@ -7,6 +7,7 @@ most 2 ulp. The coefficients are fits of our own (``exponentials64`` says how).
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from weft.ir.expr import PrimExpr
@@ -26,6 +27,8 @@ _ROOT_HALF_BITS: Final = 0x3FE6A09E667F3BCD
 _BIAS: Final = 1023
 _WHOLE: Final = 0x4330000000000000
 """The bits of 2**52: of a sum with a smaller whole number the last bits are that number."""
+_LARGE: Final = 2.0**28
+"""x from which on x and sqrt(x**2 + 1) are as good as the same."""
 Parts = tuple[float, float]
 _LN2: Final[Parts] = (0.6931471803691238, 1.9082149292705877e-10)
 """log(2); whole numbers up to 2**11 times the first part are exact."""
@@ -55,8 +58,9 @@ def _split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     return k.let("exponent", n), k.let("f", k.sub(m, 1.0))
 
 
-def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """What ``_split`` gives for 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once.
+def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr, PrimExpr]:
+    """What ``_split`` gives for 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once; and
+    ``2**-exponent``.
 
     From 2**55 on, where adding 1 changes nothing, f is that of x.
     """
@@ -66,7 +70,7 @@ def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     field = k.bits(k.sub(magic, n))
     scale = k.let("scale", k.from_bits(k.integer("shift_left", field, 52)))
     f = k.fma(x, scale, k.sub(scale, 1.0))
-    return n, k.let("f", k.select(k.more(x, 2.0**55), k.sub(m, 1.0), f))
+    return n, k.let("f", k.select(k.more(x, 2.0**55), k.sub(m, 1.0), f)), scale
 
 
 def _lost(k: Formula, f: PrimExpr) -> PrimExpr:
@@ -75,9 +79,10 @@ def _lost(k: Formula, f: PrimExpr) -> PrimExpr:
     return k.fma(square, 0.5, k.mul(k.mul(square, k.minus(f)), k.poly(f, _LOG)))
 
 
-def _log_of(k: Formula, exponent: PrimExpr, f: PrimExpr) -> PrimExpr:
-    """log(2**exponent * (1 + f))."""
-    lost = k.fma(exponent, -_LN2[1], _lost(k, f))
+def _log_of(k: Formula, exponent: PrimExpr, f: PrimExpr, rest: PrimExpr | None = None) -> PrimExpr:
+    """log(2**exponent * (1 + f + rest)); ``rest`` is small."""
+    lost = _lost(k, f) if rest is None else k.sub(_lost(k, f), rest)
+    lost = k.fma(exponent, -_LN2[1], lost)
     return k.fma(exponent, _LN2[0], k.sub(f, lost))
 
 
@@ -88,7 +93,8 @@ def log(k: Formula, x: PrimExpr) -> PrimExpr:
 
 def log1p(k: Formula, x: PrimExpr) -> PrimExpr:
     """``log(1 + x)``."""
-    return logarithms.log1p_special(k, x, _log_of(k, *_split_one_plus(k, x)))
+    exponent, f, _ = _split_one_plus(k, x)
+    return logarithms.log1p_special(k, x, _log_of(k, exponent, f))
 
 
 def log2(k: Formula, x: PrimExpr) -> PrimExpr:
@@ -130,3 +136,39 @@ def log10_single(k: Formula, x: PrimExpr) -> PrimExpr:
     exponent, f = logarithms.split(k, x)
     power = k.let("power", k.mul(exponent, _LOG10_2_SINGLE[0])), k.mul(exponent, _LOG10_2_SINGLE[1])
     return log_special(k, x, _in_base(k, f, logarithms.lost(k, f), _TO_BASE_10_SINGLE, power))
+
+
+# Inverse hyperbolic functions: log1p of a number that is small where they are.
+
+
+def asinh(k: Formula, x: PrimExpr) -> PrimExpr:
+    """The inverse hyperbolic sine: ``log1p(x + x**2 / (1 + sqrt(1 + x**2)))``; the sign is x's."""
+    size = k.let("size", k.call("fabs", x))
+    near = k.let("near", k.at_most(size, _LARGE))
+    square = k.let("square", k.mul(near, near))
+    root = k.add(k.call("sqrt", k.add(square, 1.0)), 1.0)
+    more = k.let("more", k.div(square, root))
+    value = _log_of_sum(k, size, near, more)
+    value = k.select(k.less(size, 2.0**-28), size, value)
+    return k.call("copysign", value, x)
+
+
+def acosh(k: Formula, x: PrimExpr) -> PrimExpr:
+    """The inverse hyperbolic cosine: ``log1p(t + sqrt(2 * t + t**2))`` with t = x - 1."""
+    t = k.let("t", k.sub(k.let("near", k.at_most(x, _LARGE)), 1.0))
+    more = k.call("sqrt", k.fma(t, t, k.add(t, t)))
+    value = _log_of_sum(k, x, k.let("more", more), t)
+    return k.select(k.less(x, 1.0), math.nan, value)
+
+
+def _log_of_sum(k: Formula, x: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """log(1 + a + b) with a >= b, and log(2 * x) of an x beyond ``_LARGE``, which is the same."""
+    total = k.let("total", k.add(a, b))
+    lost = k.add(k.sub(a, total), b)
+    is_large = k.let("is_large", k.more(x, _LARGE))
+    far, f_far = _split(k, x)
+    near, f_near, scale = _split_one_plus(k, total)
+    exponent = k.let("exponent", k.select(is_large, k.add(far, 1.0), near))
+    f = k.let("f", k.select(is_large, f_far, f_near))
+    value = _log_of(k, exponent, f, k.select(is_large, 0.0, k.mul(lost, scale)))
+    return k.select(k.less(x, math.inf), value, x)
