@@ -1,4 +1,4 @@
-"""The error function of float64, on a target with fma.
+"""The error function of float64 and gelu, on a target with fma.
 
 For x below 1 it is a polynomial; from there on 1 - erfc(x), with
 ``erfc(x) = t * exp(P(2 * t - 1) - x**2)`` and ``t = 2 / (2 + x)``. Errors are at most 2 ulp. The
@@ -8,6 +8,7 @@ coefficients are fits of our own: of the first as ``exponentials64`` says, of P 
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from weft.ir.expr import PrimExpr
@@ -31,6 +32,8 @@ TAIL: Final = (
     -3.9171820510271855e-08, 1.1172352263623759e-08, 4.06088214696972e-09, -1.8902306008944537e-09,
 )  # fmt: skip
 """log(exp(z**2) * erfc(z) / t) = P(2 * t - 1) with t = 2 / (2 + z), for all z >= 0."""
+_ZERO: Final = 38.5
+"""x from which on x * Phi(-x) counts as 0."""
 _ONE: Final = 6.0
 """x from which on erf is 1."""
 
@@ -44,3 +47,21 @@ def erf(k: Formula, x: PrimExpr) -> PrimExpr:
     tail = k.sub(k.poly(k.let("u", k.fma(t, 2.0, -1.0)), TAIL), square)
     far = k.sub(1.0, k.mul(t, exponentials64.exp(k, k.let("tail", tail))))
     return k.call("copysign", k.select(k.less(size, 1.0), near, far), x)
+
+
+def x_times_phi(k: Formula, x: PrimExpr) -> PrimExpr:
+    """x * Phi(x) as ``max(x, 0) - |x| * erfc(z) / 2`` with z = |x| / sqrt(2).
+
+    ``z**2`` is the sum of two floats, half of x**2 and what its rounding lost.
+    """
+    size = k.let("size", k.call("fabs", x))
+    near = k.let("near", k.at_most(size, _ZERO))
+    square = k.let("square", k.mul(near, near))
+    lost = k.mul(k.fma(near, near, k.minus(square)), -0.5)
+    t = k.let("t", k.div(2.0, k.fma(near, math.sqrt(0.5), 2.0)))
+    more = k.add(k.poly(k.let("u", k.fma(t, 2.0, -1.0)), TAIL), lost)
+    half = k.let("half", k.mul(square, -0.5))
+    power = exponentials64.exp_of_sum(k, half, k.let("more", more))
+    tail = k.mul(k.mul(near, 0.5), k.mul(t, power))
+    tail = k.select(k.more(size, _ZERO), 0.0, tail)
+    return k.sub(k.select(k.less(x, 0.0), 0.0, x), tail)

@@ -83,6 +83,12 @@ def exp(k: Formula, x: PrimExpr) -> PrimExpr:
     return _scaled(k, reduced(k, x, n), bits, (1.0, 1.0, *_EXP))
 
 
+def exp_of_sum(k: Formula, x: PrimExpr, more: PrimExpr) -> PrimExpr:
+    """``e**(x + more)``, where the sum is at least -746 and its rounding would lose digits."""
+    n, bits = _nearest_field(k, k.add(x, more), 1.0 / LN2, _SHIFT)
+    return _scaled(k, k.let("r", k.add(reduced(k, x, n), more)), bits, (1.0, 1.0, *_EXP))
+
+
 def exp2(k: Formula, x: PrimExpr) -> PrimExpr:
     """``2**x``."""
     x = k.clamp(x, -1076.0, 1025.0)

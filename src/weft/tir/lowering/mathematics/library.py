@@ -13,7 +13,7 @@ from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.intrinsic import intrinsic
-from weft.tir.lowering.mathematics import exponentials64
+from weft.tir.lowering.mathematics import error_function64, exponentials64
 from weft.tir.lowering.mathematics.formula import Formula
 from weft.tir.op import const
 
@@ -71,6 +71,8 @@ def _above(k: Formula, x: PrimExpr) -> PrimExpr:
 
 def x_times_phi(k: Formula, x: PrimExpr) -> PrimExpr:
     """x * Phi(x), where Phi is the normal distribution."""
+    if k.instructions.fma:
+        return error_function64.x_times_phi(k, x)
     x = _above(k, x)
     below = by_lanes(k.dtype, "erfc", k.let("scaled", k.mul(x, -math.sqrt(0.5))))
     return k.mul(k.mul(x, 0.5), below)
