@@ -1,12 +1,12 @@
 """DecomposeMath: mathematical functions become formulas of arithmetic.
 
-Functions of float32 become polynomials. Functions of float64 that the C library lacks become others
-that it has, and those of vectors a call for each lane. Powers with small or integer exponents
-become products::
+Functions of float32 become polynomials, and so do those of float64 on a target with fma. Without
+it, functions of float64 that the C library lacks become others that it has, and those of vectors a
+call for each lane. Powers with small or integer exponents become products::
 
     T.exp(x)             T.Let(T.uncontracted(T.Let(..., where={n: ...})), where={v: x})
-    T.sigmoid(d)         ... T.exp(...) ..., of a float64 d
-    T.tan(v)             T.Shuffle([T.tan(T.Shuffle([v], [0])), ...], [0, ...]), of a vector v
+    T.sigmoid(d)         ... T.exp(...) ..., of a float64 d without fma
+    T.tan(v)             T.Shuffle([T.tan(T.Shuffle([v], [0])), ...], [0, ...]), of a vector v of it
     T.pow(i, 5)          s * s * i with s = i * i, of an integer i
 
 A formula fixes what is rounded and when, so that the interpreter and native code agree to the last

@@ -23,6 +23,10 @@ EXP: Final = (0.49999993412261523, 0.1666652010554261, 0.041668394259006265,
 _EXP_TWICE: Final = tuple([c * 2.0**power for power, c in enumerate(EXP, 1)])
 # 3 / 2 * exp(r); the factor of r**3 is a little less than the best, where sigmoid rounds most
 _EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, EXP[0], 0.16666514145, *EXP[2:])])
+# 2**r = 1 + r * P(r) for |r| <= 1/2
+_EXP2: Final = (0.6931471824645996, 0.24022650718688965, 0.05550406128168106,
+                0.009618086740374565, 0.0013336754636839032, 0.0001545208360766992,
+                1.4652298887085635e-05)  # fmt: skip
 # in float64: 2**r = 1 + r * P(r) for |r| <= 1/2
 _EXP64: Final = (0.6931471805598846, 0.2402265069572126, 0.05550410866845459,
                  0.009618129181593592, 0.0013333557620605811, 0.00015403440540095984,
@@ -111,16 +115,32 @@ def _exp_in_two_steps(k: Formula, x: PrimExpr) -> PrimExpr:
     n, field = _nearest_field(k, x, 1.0 / math.log(2), 151)
     bits = k.let("bits", field)
     coefficients = [c * 2.0**103 for c in (1.0, 1.0, *EXP)]
-    value = k.let("value", _exp_of_rest(k, x, n, coefficients))
+    return _by_halves(k, _exp_of_rest(k, x, n, coefficients), bits)
+
+
+def _by_halves(k: Formula, value: PrimExpr, bits: PrimExpr) -> PrimExpr:
+    """A value times the two powers of two whose biased exponents are the halves of ``bits``."""
+    value = k.let("value", value)
     half = k.let("half", k.integer("shift_right", bits, 1))
     value = k.mul(value, _as_exponent(k, Sub(bits, half)))
     return k.mul(value, _as_exponent(k, half))
 
 
 def exp2(k: Formula, x: PrimExpr) -> PrimExpr:
-    """``2**x``, computed in float64."""
-    d = k.double()
-    return d.narrow(exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
+    """``2**x`` as ``2**n * 2**r``; without fma it is computed in float64."""
+    if not k.instructions.fma:
+        d = k.double()
+        return d.narrow(exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
+    if k.instructions.scaleb:
+        is_zero = k.let("is_zero", k.less(x, -151.0))
+        within = k.let("within", k.select(is_zero, 0.0, k.at_most(x, 129.0)))
+        n = k.let("n", k.nearest(within)[0])
+        value = k.poly(k.let("r", k.sub(within, n)), (1.0, *_EXP2))
+        return k.call("scaleb", value, n, Not(is_zero))
+    x = k.clamp(x, -151.0, 129.0)
+    n, field = _nearest_field(k, x, 1.0, 151)
+    value = k.poly(k.let("r", k.sub(x, n)), [c * 2.0**103 for c in (1.0, *_EXP2)])
+    return _by_halves(k, value, k.let("bits", field))
 
 
 def exp10(k: Formula, x: PrimExpr) -> PrimExpr:
