@@ -1,4 +1,4 @@
-"""The error function of float64 and gelu, on a target with fma.
+"""The error function of float64, and x * Phi(x) by it, on a target with fma.
 
 For x below 1 it is a polynomial; from there on 1 - erfc(x), with
 ``erfc(x) = t * exp(P(2 * t - 1) - x**2)`` and ``t = 2 / (2 + x)``. Errors are at most 2 ulp. The
