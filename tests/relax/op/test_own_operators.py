@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import weft
-from weft import relax
+from weft import relax, te
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.analysis import contains_impure_call
 from weft.relax.expr import Expr
-from weft.relax.op.definition import operator
+from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import same_as_input
 from weft.relax.struct_info import TensorStructInfo
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, LegalizeError
 
 NAME = "tests.scaled"
 
@@ -136,3 +136,30 @@ def test_a_rule_that_gives_no_struct_info_is_named():
     message = "tests.forgetful: its struct-info rule gave NoneType; expected a StructInfo"
     with pytest.raises(IRTypeError, match=message):
         build(op)
+
+
+@pytest.fixture
+def shrunk():
+    """An operator whose tensor expression has a Python float beside an element."""
+
+    def half(x):
+        return te.compute(x.shape, lambda *i: x[i] * 0.5, name="half")
+
+    @operator("relax.tests.half", same_as_input, te=half)
+    def build_half(x: Expr): ...
+
+    yield build_half
+    del FUNCTIONS["tests.half"]
+    for key in ("infer_struct_info", "FLegalize", "te", "function"):
+        Op.get("relax.tests.half").reset_attr(key)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_python_float_that_widens_an_element_is_explained(shrunk, dtype):
+    x = relax.Var("x", TensorStructInfo((3,), dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(shrunk(x)))
+    message = rf"a Python float beside an element of {dtype} is float32: write tir.const"
+    with pytest.raises(LegalizeError, match=message):
+        relax.transform.LegalizeOps()(builder.get())

@@ -31,6 +31,7 @@ from weft.relax.struct_info import (
 from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
 from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.support.dtype import DataType
 from weft.support.errors import LegalizeError, PassError, TVMError
 from weft.tir.op import const as tir_const
 
@@ -124,8 +125,22 @@ def _check_result(call: Call, result: RelaxExpr) -> None:
     if struct_info_base_check(declared, actual) == BaseCheckResult.FAIL_L0:
         raise LegalizeError(
             f"LegalizeOps: the rule of {call.op.name}: expected {declared}, as the call says, "
-            f"got {actual}"
+            f"got {actual}{_why_wider(call.op, declared, actual)}"
         )
+
+
+def _why_wider(op: object, declared: StructInfo, actual: StructInfo) -> str:
+    """What may have made the elements of a tensor expression wider; empty for another fault."""
+    if not isinstance(declared, TensorStructInfo) or not isinstance(actual, TensorStructInfo):
+        return ""
+    types = [DataType(info.dtype) for info in (declared, actual)]
+    is_wider = all(item.is_float for item in types) and types[0].bits < types[1].bits
+    if not is_wider or not isinstance(op, Op) or not op.has_attr("te"):
+        return ""
+    return (
+        f"; in its tensor expression a Python float beside an element of {types[0]} is float32: "
+        "write tir.const(number, x.dtype), or compute with whole tensors (x * 0.5)"
+    )
 
 
 def _known(info: StructInfo | None) -> bool:
