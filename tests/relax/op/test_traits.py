@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from weft.relax.distributed.sharding import LABELS
 from weft.relax.reference import reference_of, run
 from weft.relax.transform.graph.movement import MOVEMENTS
 from weft.relax.transform.layout.layouts import LAYOUTS
+from weft.support.annotations import spelled
 from weft.support.errors import IRValueError, TVMError
 
 DTYPES = ("float32", "int32", "bool")
@@ -39,6 +42,23 @@ def values(dtype, seed, shape=SHAPE):
     return rng.uniform(0.1, 0.9, shape).astype("float32")
 
 
+NEEDED = {"Dtype": "float32", "str": "float32"}
+"""Kind of an attribute without default -> a value; of numbers, 1, 2, 3 and so on."""
+
+
+def needed_attrs(op):
+    """A value for each attribute that has no default."""
+    parameters = inspect.signature(op.get_attr("function")).parameters
+    needed = [
+        name for name in op.get_attr("attrs") if parameters[name].default is parameters[name].empty
+    ]
+    kinds = [spelled(parameters[name].annotation) for name in needed]
+    return {
+        name: NEEDED.get(kind, number)
+        for number, (name, kind) in enumerate(zip(needed, kinds, strict=True), 1)
+    }
+
+
 def call_of(op):
     """The operator on as many tensors as it takes, of the first dtype it takes, and values."""
     tensors = [name for name in op.get_attr("params") if name not in ("min", "max")]
@@ -49,8 +69,7 @@ def call_of(op):
             relax.Var(name, relax.TensorStructInfo(SHAPE, kind))
             for name, kind in zip(tensors, kinds, strict=True)
         ]
-        needs = {"dtype": "float32"} if op.name in ("relax.astype", "relax.bitcast") else {}
-        call = op.get_attr("function")(*given, *more, **needs)
+        call = op.get_attr("function")(*given, *more, **needed_attrs(op))
         try:
             relax.BlockBuilder().normalize(call)
         except TVMError:
