@@ -10,7 +10,7 @@ from weft.relax.op.infer import same_as_float_input
 
 
 def _soft_sign(x):
-    return te.compute(x.shape, lambda *i: x[i] / (1.0 + tir.abs(x[i])), name="soft_sign")
+    return te.compute(x.shape, lambda *i: x[i] / (1 + tir.abs(x[i])), name="soft_sign")
 
 
 @operator(
