@@ -203,6 +203,47 @@ def test_a_broken_plugin_is_named(site, tmp_path, module, program, name):
     assert "No module named 'no_such_package'; mend or uninstall its package" in last
 
 
+def test_a_module_that_fails_after_it_registered_tells_its_first_failure_again(site, tmp_path):
+    shutil.copytree(site, tmp_path / "site")
+    with (tmp_path / "site/acme_weft/operators.py").open("a") as file:
+        file.write("import no_such_package\n")
+    program = """
+import json, weft
+told = []
+for _ in range(2):
+    try:
+        weft.ir.Op.get("relax.acme.other")
+    except ImportError as error:
+        told.append(str(error))
+print(json.dumps(told))
+"""
+    first, second = told(program, tmp_path / "site")
+    assert "cannot be loaded: ModuleNotFoundError: No module named 'no_such_package'; mend" in first
+    assert "is already registered" in second
+    assert "(the first time: ModuleNotFoundError: No module named 'no_such_package')" in second
+
+
+def test_a_plugin_that_gives_no_pass_is_refused(site, tmp_path):
+    shutil.copytree(site, tmp_path / "site")
+    [entries] = (tmp_path / "site").glob("acme_weft-*/entry_points.txt")
+    text = entries.read_text().replace("acme_weft.passes:count_calls", "acme_weft.passes")
+    entries.write_text(text.replace("acme_weft.schedules:Serial", "acme_weft.operators:soft_sign"))
+    program = """
+import json
+from weft.driver import pipeline
+told = []
+for name in ("acme.CountCalls", "acme.Serial"):
+    try:
+        pipeline.insert(after="FuseTIR", pass_=name)
+    except ImportError as error:
+        told.append(str(error))
+print(json.dumps(told))
+"""
+    module, operator = told(program, tmp_path / "site")
+    assert "is the module acme_weft.passes; name a pass of it: 'acme_weft.passes:name'" in module
+    assert "called without arguments; missing a required argument: 'x'" in operator
+
+
 def test_what_does_not_need_a_broken_plugin_works(site, tmp_path):
     folder = broken(site, tmp_path, "operators")
     program = "import weft; print(weft.target.Target('llvm').kind, weft.relax.op.add)"

@@ -128,6 +128,10 @@ def test_sequential_takes_passes_only():
     [
         (lambda: increment(function()), "Increment: expected an IRModule, got PrimFunc; wrap a"),
         (lambda: module_pass(lambda mod, ctx: mod), "needs opt_level="),
+        (lambda: module_pass(lambda mod: mod, opt_level=0, name="One"),
+         r"One: too many positional arguments; it is called with \(mod, ctx\)"),
+        (lambda: prim_func_pass(type("P", (), {}), opt_level=0),
+         "P: expected a class with the method transform_function, it has none"),
         (lambda: module_pass(lambda mod, ctx: 3, opt_level=0)(ir.IRModule()),
          "a pass returns an IRModule, this one gave int"),
         (lambda: prim_func_pass(lambda f, m, c: 3, opt_level=0)(ir.IRModule({"f": function()})),

@@ -10,6 +10,7 @@ from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
+from weft.support.parameters import mismatch
 from weft.support.public_entry import calls_of_callers
 from weft.support.recursion import deep_recursion
 from weft.target.target import Target, target_meant
@@ -54,12 +55,15 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
     for rule in rules:
         if not isinstance(rule, ScheduleRule):
             raise PassError(f"{name}: expected schedule rules, got {type(rule).__name__}")
+        wrong = mismatch(rule.apply, ["func", "target", "tunable"])
+        if wrong is not None:
+            raise PassError(f"{name}: {type(rule).__name__}.apply: {wrong}")
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         scheduled_funcs = {}
         for gvar, func in mod.functions.items():
             if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func):
-                new_func = scheduled(func, rules)
+                new_func = _scheduled(gvar.name_hint, func, rules)
                 if new_func is not None:
                     scheduled_funcs[gvar] = new_func
         if not scheduled_funcs:
@@ -70,6 +74,14 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
         return result
 
     return ModulePass(deep_recursion(run), PassInfo(0, f"dlight.{name}"))
+
+
+def _scheduled(name: str, func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:
+    try:
+        return scheduled(func, rules)
+    except Exception as error:
+        error.add_note(f"in function {name}")
+        raise
 
 
 def is_scheduled(func: PrimFunc) -> bool:
@@ -92,7 +104,11 @@ def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | Non
 
 @calls_of_callers
 def _applied(rule: ScheduleRule, func: PrimFunc, target: Target) -> Schedule | None:
-    answer: object = rule.apply(func, target, False)
+    try:
+        answer: object = rule.apply(func, target, False)
+    except Exception as error:
+        error.add_note(f"in rule {type(rule).__name__}")
+        raise
     if answer is None or isinstance(answer, Schedule):
         return answer
     raise PassError(

@@ -7,8 +7,10 @@ of cached models, by the sources of its package and by its options.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Final, TypeVar
 
 from weft.codegen.backend import backend_of
@@ -17,6 +19,7 @@ from weft.driver.step_keys import key_of_step
 from weft.ir.transform import Pass
 from weft.support import plugins
 from weft.support.errors import PassError
+from weft.support.parameters import mismatch
 from weft.target.target import Target, target_meant
 
 Step = TypeVar("Step", Pass, ScheduleRule)
@@ -64,7 +67,7 @@ def insert(
         raise PassError("insert: expected one of before= and after=, the name of a step")
     step = _from_plugin(pass_) if isinstance(pass_, str) else pass_
     if not isinstance(step, Pass | ScheduleRule):
-        raise PassError(f"insert: expected a pass or a ScheduleRule, got {type(step).__name__}")
+        raise PassError(f"insert: expected a pass or a ScheduleRule, got {_described(step)}")
     insertion = Insertion(step, before or after or "", after is not None)
     with_insertions(target_meant(), [*_INSERTIONS, insertion])  # raises if it has no place
     _INSERTIONS.append(insertion)
@@ -87,15 +90,38 @@ def _from_plugin(name: str) -> object:
     maker = plugins.named(plugins.PASSES, name)
     if maker is None:
         known = ", ".join(plugins.names(plugins.PASSES)) or "none"
-        raise PassError(f"insert: no installed package has a pass {name!r}; there are: {known}")
+        raise PassError(
+            f"insert: no installed package has a pass {name!r} in its entry points "
+            f"{plugins.PASSES}; there are: {known}. Give a pass of this program, or of weft, as "
+            "an object: pass_=relax.transform.FoldConstant()"
+        )
     if isinstance(maker, Pass | ScheduleRule):
         return maker
     if not callable(maker):
         raise plugins.PluginError(
-            f"weft.passes: {name!r} is {type(maker).__name__}; expected a pass, a ScheduleRule, or "
-            "a function that gives one"
+            f"{plugins.PASSES}: {name!r} is {_described(maker)}; expected a pass, a ScheduleRule, "
+            "or a function that gives one"
         )
-    return maker()
+    wrong = mismatch(maker, ())
+    step = None if wrong else maker()
+    if not isinstance(step, Pass | ScheduleRule):
+        raise plugins.PluginError(
+            f"{plugins.PASSES}: {name!r}: expected what gives a pass or a ScheduleRule, when it is "
+            f"called without arguments; {wrong or f'got {_described(step)}'}"
+        )
+    return step
+
+
+def _described(value: object) -> str:
+    """What stands where a pass or a rule is expected, and what may have been meant."""
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}; name a pass of it: '{value.__name__}:name'"
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make an object of it: {value.__name__}()"
+    if inspect.isfunction(value):
+        name = value.__name__
+        return f"the function {name}; call it if it gives a pass: {name}()"
+    return type(value).__name__
 
 
 def name_of(step: Pass | ScheduleRule) -> str:
@@ -113,7 +139,11 @@ def with_insertions(
     for item in insertions:
         if any(name_of(rule) == item.neighbour for rule in rules):
             if not isinstance(item.step, ScheduleRule):
-                raise PassError(f"insert: {item.neighbour} is a rule, {name_of(item.step)} is none")
+                raise PassError(
+                    f"insert: {item.neighbour} is a schedule rule: expected a ScheduleRule beside "
+                    f"it, got the pass {name_of(item.step)}; the pass that applies the rules is "
+                    f"{SCHEDULING!r}"
+                )
             _place(rules, item.step, item, inserted)
         else:
             step = item.step

@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
@@ -28,6 +28,7 @@ from weft.ir.pass_options import (
 from weft.support import slots
 from weft.support.errors import PassError
 from weft.support.garbage import rare_collections
+from weft.support.parameters import mismatch
 from weft.support.registration import refuse_second
 from weft.support.scopes import Scopes
 
@@ -313,12 +314,28 @@ class Sequential(Pass):
         return self.transform_module(mod, context)
 
 
+_TAKEN: Final[Mapping[str, Sequence[str]]] = {
+    "transform_module": ["mod", "ctx"], "transform_function": ["func", "mod", "ctx"],
+}  # fmt: skip
+"""What the function of a pass is called with, by the method of a class that stands for it."""
+
+
+def _check_takes(name: str, function: Decorated, args: Sequence[str]) -> None:
+    wrong = mismatch(function, args)
+    if wrong is not None:
+        raise PassError(f"{name}: {wrong}")
+
+
 def _decorate(
     target: Decorated, info: PassInfo, make: Callable[[Decorated, PassInfo], Pass], method: str
 ) -> Pass | Callable[..., Pass]:
     """A pass from a function, or a pass class from a class with the method."""
     if not inspect.isclass(target):
+        _check_takes(info.name, target, _TAKEN[method])
         return make(target, info)
+    if not hasattr(target, method):
+        raise PassError(f"{info.name}: expected a class with the method {method}, it has none")
+    _check_takes(f"{info.name}.{method}", getattr(target, method), ["self", *_TAKEN[method]])
 
     @functools.wraps(target, updated=())
     def create(*args: object, **kwargs: object) -> Pass:

@@ -35,6 +35,9 @@ CONVERTERS: Final = "weft.converters"
 
 _LOADED: Final[dict[tuple[str, str, str], object]] = {}
 """(group, name, value) of an entry point -> the object that it names."""
+_FAILED: Final[dict[tuple[str, str, str], str]] = {}
+"""The same -> why it could not be loaded the first time. What a module registered before it failed
+is refused the next time, as a second definition; the reason is the first failure."""
 _PACKAGES: Final[set[str]] = set()
 """The packages from which something was loaded."""
 
@@ -139,9 +142,12 @@ def _load(entry: EntryPoint) -> object:
         try:
             _LOADED[key] = entry.load()
         except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            first = _FAILED.setdefault(key, reason)
+            before = "" if first == reason else f" (the first time: {first})"
             raise PluginError(
                 f"the plug-in {entry.name!r} of {_owner(entry)} ({entry.group}: {entry.value}) "
-                f"cannot be loaded: {type(error).__name__}: {error}; mend or uninstall its package"
+                f"cannot be loaded: {reason}{before}; mend or uninstall its package"
             ) from error
         _PACKAGES.add(_package(entry.module))
     return _LOADED[key]

@@ -374,6 +374,13 @@ def test_a_replacement_of_another_type_is_refused_by_its_name(rule, got):
         rewrite_call(DOUBLE, rule, doubled)
 
 
+def test_a_rule_that_takes_something_else_is_refused_before_it_is_called():
+    with pytest.raises(PassError, match=r"<lambda>: .*it is called with \(expr, matches\)"):
+        PatternMatchingRewriter.from_pattern(wildcard(), lambda expr: expr)
+    with pytest.raises(PassError, match=r"<lambda>: .*it is called with \(matches, bindings\)"):
+        rewrite_bindings(PatternContext(), lambda bindings: bindings, None)
+
+
 def test_each_way_to_rewrite_names_its_rule():
     with PatternContext() as context:
         x = wildcard()

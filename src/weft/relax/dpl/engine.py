@@ -37,10 +37,10 @@ from weft.relax.rewrite.common_subexpr import eliminate_common_subexpr
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
 
-RewriteSpec = dict[Var, Expr]
+RewriteSpec = Mapping[Var, RelaxExpr]
 """Variable -> its new value."""
 
-RewriteCall = Callable[[Expr, dict[Pattern, RelaxExpr]], Expr | None]
+RewriteCall = Callable[[Expr, dict[Pattern, RelaxExpr]], RelaxExpr | None]
 """``(matched expression, the expression of each pattern) -> replacement``, or None for none."""
 
 RewriteBindings = Callable[[dict[Pattern, RelaxExpr], dict[Var, Expr]], RewriteSpec | None]

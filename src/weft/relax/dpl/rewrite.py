@@ -26,6 +26,7 @@ from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.dpl.rule import rule_of_module
 from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
 from weft.support.errors import IRTypeError, PassError
+from weft.support.parameters import mismatch
 
 TUPLE_LIMIT = 3
 """The most fields of a tuple pattern; the search takes (number of bindings) ** fields steps."""
@@ -54,6 +55,7 @@ class PatternMatchingRewriter(ModulePass):
         side of a top-level ``|`` is tried. The fields of a top-level tuple pattern also match
         separate bindings anywhere in the segment.
         """
+        _check_takes(func, ["expr", "matches"])
         return _from_pattern(pattern, func, ())
 
     @staticmethod
@@ -172,7 +174,7 @@ class ExprPatternRewriter(PatternMatchingRewriter):
         """The replacements; a match must not use a binding that is replaced itself."""
         callees = root_callees(self.pattern)
         values: dict[Var, Expr] = {}
-        spec: RewriteSpec = {}
+        spec: dict[Var, RelaxExpr] = {}
         for binding in bindings:
             new = self._replacement(binding.value, values, callees)
             if new is not None:
@@ -183,7 +185,7 @@ class ExprPatternRewriter(PatternMatchingRewriter):
 
     def _replacement(
         self, value: Expr, values: Mapping[Var, Expr], callees: frozenset[RelaxExpr] | None
-    ) -> Expr | None:
+    ) -> RelaxExpr | None:
         matcher = Matcher(values)
         root = matcher.value_of(value)
         if not may_match(callees, root):
@@ -254,7 +256,7 @@ class _TupleSearch:
         self.values: dict[Var, Expr] = {}
         self.inputs: dict[Var, list[Var]] = {}
         self.fitting: list[list[Binding]] = [[] for _ in patterns]
-        self.spec: RewriteSpec = {}
+        self.spec: dict[Var, RelaxExpr] = {}
 
     def run(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The replacements."""
@@ -305,7 +307,7 @@ class _TupleSearch:
                 return self._accept(chosen, new)
         return False
 
-    def _accept(self, chosen: tuple[Binding, ...], new: Expr) -> bool:
+    def _accept(self, chosen: tuple[Binding, ...], new: RelaxExpr) -> bool:
         """Record the replacement, unless it depends on a binding that it replaces."""
         known = {id(value): var for var, value in self.values.items()}
         targets = {binding.var for binding in chosen}
@@ -336,6 +338,12 @@ class _TupleSearch:
                 seen.add(var)
                 todo.extend(self.inputs.get(var, ()))
         return False
+
+
+def _check_takes(func: Callable[..., object], args: Sequence[str]) -> None:
+    wrong = mismatch(func, args)
+    if wrong is not None:
+        raise PassError(f"rewriter: {_name(func)}: {wrong}")
 
 
 def _name(function: Callable[..., object]) -> str:
@@ -370,7 +378,7 @@ class _ContextRewriter(PatternMatchingRewriter):
     def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """Match again and again over the bindings not replaced yet; returns all replacements."""
         values = {binding.var: binding.value for binding in bindings}
-        spec: RewriteSpec = {}
+        spec: dict[Var, RelaxExpr] = {}
         while True:
             matches = match_bindings(self.ctx.edges, self.ctx.same_shapes, values)
             new = self.func(matches, dict(values)) if matches else None
@@ -402,4 +410,5 @@ def rewrite_bindings(ctx: PatternContext, rewriter: RewriteBindings, func: Funct
     ``rewriter(matches, bindings)`` gets the variable of each pattern and the value of each
     variable of the block; it returns the new values of bound variables.
     """
+    _check_takes(rewriter, ["matches", "bindings"])
     return _ContextRewriter(ctx, rewriter)(func)

@@ -70,6 +70,7 @@ from weft.support.annotations import spelled
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError, TVMError
 from weft.support.facade import is_module
+from weft.support.parameters import mismatch
 from weft.support.registration import refuse_second
 
 Infer = Callable[[Call], StructInfo]
@@ -261,18 +262,9 @@ class _Definition:
         args: list[str],
         keywords: list[str] | None = None,
     ) -> None:
-        if function is None:
-            return
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):
-            return  # written in C: Python cannot tell its parameters
-        try:
-            signature.bind(*args, **dict.fromkeys(keywords or ()))
-        except TypeError as error:
-            called = ", ".join([*args, *[f"{name}=" for name in keywords or ()]])
-            message = f"{self.name}: {what}: {error}; it is called with ({called})"
-            raise IRTypeError(message) from None
+        wrong = None if function is None else mismatch(function, args, keywords or ())
+        if wrong is not None:
+            raise IRTypeError(f"{self.name}: {what}: {wrong}")
 
     def te_rule(self, te: TensorExpression, kernel: str | None, traits: Trait) -> Rule:
         """The rule of LegalizeOps that computes the operator by a tensor expression."""
