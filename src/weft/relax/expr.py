@@ -115,7 +115,8 @@ def as_relax_expr(value: RelaxLike) -> RelaxExpr:
         return StringImm(value)
     if isinstance(value, NDArray | np.ndarray):
         return const(value)
-    raise IRTypeError(f"expected a graph expression, got {type(value).__name__}: {value!r}")
+    hint = "; give its .expr" if hasattr(type(value), "expr") else ""  # what converters of ONNX get
+    raise IRTypeError(f"expected a graph expression, got {type(value).__name__}: {value!r}{hint}")
 
 
 register_conversion("Expr", RelaxExpr, as_relax_expr)

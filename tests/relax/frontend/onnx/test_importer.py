@@ -170,6 +170,27 @@ def test_a_custom_converter_comes_first():
 @pytest.mark.parametrize(
     ("converter", "told"),
     [
+        (lambda context, x, *, low: relax.op.clip(x, low, 1), r"got Value: .*; give its \.expr"),
+        (
+            lambda context, x, low: x,
+            "low=0.5 is not supported .its converter takes low as an input",
+        ),
+        (lambda x, *, low: x, r"it is called with \(context, x, low=\)"),
+        (lambda context, x, *, low, high: x, "'high'.*; it is called with"),
+        (lambda context, x, *, low: None, "its converter returned None; expected an expression"),
+    ],
+)
+def test_a_custom_converter_that_is_called_otherwise_is_told_how(converter, told):
+    call = helper.make_node("Low", ["x"], ["y"], domain="my", low=0.5)
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("my", 1)]
+    proto = model([call], [info("x", shape=[2])], ["y"], imports=imports)
+    with pytest.raises(weft.TVMError, match=told):
+        from_onnx(proto, custom_converters={"my::Low": converter})
+
+
+@pytest.mark.parametrize(
+    ("converter", "told"),
+    [
         (lambda x: relax.op.permute_dims(x), r"expected shape \(2, 3\) of 'y', as the model decl"),
         (lambda x: relax.op.sum(x, axis=[0]), r"expected shape \(2, 3\) of 'y'.*, got \(3\)"),
         (lambda x: relax.op.astype(x, "float16"), "expected float of 'y', as .*, got float16"),

@@ -363,17 +363,24 @@ class Translator:
         inputs: Sequence[GraphValue | None],
         attributes: Attributes,
     ) -> Result:
+        own = row not in self.custom.values()
         try:
-            return row.function(context, *inputs, **attributes)
+            result = row.function(context, *inputs, **attributes)
         except _PLAIN as error:
             in_caller = error.__traceback__ is not None and error.__traceback__.tb_next is None
-            own = row not in self.custom.values()
             if isinstance(error, TVMError) or not (own or in_caller):
                 raise  # an error inside of the caller's own converter stays as it is
             raise OnnxNodeError(
                 f"{context.where}: its converter cannot take these inputs and attributes "
-                f"({type(error).__name__}: {str(error)[:200]})"
+                f"({type(error).__name__}: {str(error)[:200]}); it is called with "
+                f"({', '.join(['context', *context.node.input, *[f'{k}=' for k in attributes]])})"
             ) from error
+        if result is None and not own and any(context.node.output):
+            raise OnnxNodeError(
+                f"{context.where}: its converter returned None; expected an expression, or a list "
+                "with one for each output"
+            )
+        return result
 
     def _folded(
         self, name: str, inputs: Sequence[GraphValue | None], given: Attributes, opset: int

@@ -6,6 +6,7 @@ converter of its operator does not take. The errors carry the text of converters
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,7 +95,9 @@ def unsupported_attribute(row: Converter, defaults: Attributes, given: Attribute
             continue
         neutral = [*row.neutral.get(key, ()), *([defaults[key]] if key in defaults else [])]
         if not any(repr(plain) == repr(value) for plain in neutral):
-            return f"its attribute {key}={value!r} is not supported"
+            takes_as_input = key in inspect.signature(row.function).parameters
+            hint = f" (its converter takes {key} as an input: write a * before it)"
+            return f"its attribute {key}={value!r} is not supported{hint if takes_as_input else ''}"
     return None
 
 

@@ -158,9 +158,15 @@ def check_converters(custom: Mapping[str, Converter] | None) -> None:
         if len(name.partition(" ")[0].split(".")) != 3:
             raise IRValueError(
                 f"{SOURCE}: custom_converters: expected the name of an overload, such as "
-                f'"aten.foo.default" or "mylib.foo.Tensor", got {name!r:.60}; the error about '
-                "missing operators and `weft ops` give the names"
+                f'"aten.foo.default" or "mylib.foo.Tensor", got {name!r:.60}{_meant(name)}; the '
+                "error about missing operators and `weft ops` give the names"
             )
+
+
+def _meant(name: str) -> str:
+    """The overload that the name of an operator may stand for: ``mylib.foo``, ``mylib::foo``."""
+    words = name.replace("::", ".").split(".")
+    return f" (did you mean {'.'.join(words)}.default?)" if len(words) == 2 else ""
 
 
 def decompose(
