@@ -1,14 +1,18 @@
 """Every registered graph operator's call, with every attribute set, comes back from its text."""
 
+import inspect
+
 import pytest
 
 from tests.lib.round_trip import assert_round_trip
 from weft import relax
 from weft.ir.expr import Range
 from weft.ir.op import Op
+from weft.ir.traits import Trait, has
 from weft.relax.distributed.global_info import DeviceMesh
 from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
 from weft.relax.op.definition import FUNCTIONS
+from weft.support.annotations import spelled
 from weft.tir.index_map import IndexMap
 
 
@@ -219,6 +223,38 @@ CASES = {
 }  # fmt: skip
 """Operator -> (struct infos of the leading arguments, all other parameters); none a default."""
 
+
+def other_number(index, parameter):
+    """A value of a float, an int or a bool that is no default."""
+    kind, default = spelled(parameter.annotation), parameter.default
+    if kind == "bool":
+        return default is not True
+    start = default if isinstance(default, int | float) else 0
+    return start + (0.25 if kind == "float" else 1) * (index + 1)
+
+
+def derived_case(name):
+    """The case of an element-wise operator of floats whose attributes are numbers, else None."""
+    op = Op.get(f"relax.{name}")
+    if not has(op, Trait.ELEMENTWISE):
+        return None
+    parameters = inspect.signature(FUNCTIONS[name]).parameters
+    numbers = [parameters[key] for key in op.get_attr("attrs")]
+    tensors = [parameters[key] for key in op.get_attr("params")]
+    kinds = {spelled(item.annotation) for item in numbers}
+    if not kinds or kinds - {"float", "int", "bool"}:
+        return None
+    if any(spelled(item.annotation) != "Expr" for item in tensors):
+        return None
+    return [T(3)] * len(tensors), {p.name: other_number(i, p) for i, p in enumerate(numbers)}
+
+
+OPERATORS = [name for name in FUNCTIONS if f"relax.{name}" in Op.list_op_names()]
+CASES |= {
+    name: case
+    for name in OPERATORS
+    if name not in CASES and (case := derived_case(name)) is not None
+}
 ELSEWHERE = {
     "hint_on_device": "tests/script/printer/test_relax_nodes.py: devices need a module",
     "to_vdevice": "as hint_on_device",
