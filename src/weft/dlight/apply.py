@@ -28,8 +28,8 @@ class ScheduleRule(ABC):
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
         """The schedule of ``func``; None if the rule is not for it.
 
-        Blocks have the names that tensor expressions give them; ``sch.get_child_blocks`` of the
-        block ``root`` lists them. Private functions have no ``global_symbol``. ``tunable`` is
+        Blocks have the names that tensor expressions give them; ``weft.dlight.nest.blocks_of``
+        lists them. Private functions have no ``global_symbol``. ``tunable`` is
         False, as no search calls the rule.
         """
 

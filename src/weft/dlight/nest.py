@@ -20,6 +20,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, IterType, IterVar, Var
 from weft.tir.joined_index import walks
 from weft.tir.schedule import tree
+from weft.tir.schedule.errors import BlockNotFoundError
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import (
@@ -212,8 +213,14 @@ def _stores(stmt: Stmt) -> list[BufferStore]:
 
 
 def blocks_of(sch: Schedule) -> list[BlockRV]:
-    """The blocks of the function, in the order of the program."""
-    blocks: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
+    """The blocks of the function, in the order of the program; none if it is a block itself.
+
+    Such a function has no block ``root``: a sort, and others whose loops are no tensor expression.
+    """
+    try:
+        blocks: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
+    except BlockNotFoundError:
+        return []
     return blocks
 
 
