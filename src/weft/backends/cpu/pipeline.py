@@ -73,8 +73,8 @@ LOWER: tuple[Pass, ...] = (
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
     FillTails(),  # after Simplify, and while guards are where blocks put them
+    ShiftTiles(),  # before prefetching and cuts: tiles of symbolic axes need no copies with guards
     PrefetchNextIteration(),  # while a panel has one load in one loop
-    ShiftTiles(),  # before loops are cut: the tiles of symbolic axes need no copies with guards
     PartitionGuardedLoops(),  # before vectorising: a test per lane would keep a loop scalar
     VectorizeReduction(),  # after loops are cut: the rows of a cut-off tail are not a full group
     TransposeTile(),  # after loops are cut, and while the nest is two plain loops

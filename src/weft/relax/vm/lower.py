@@ -19,6 +19,7 @@ from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
 from weft.relax.vm.host_parts import Described, ShapeCheck
+from weft.relax.vm.regions import outline_regions
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program, Result
 from weft.support.errors import LegalizeError
@@ -52,9 +53,7 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
 
     ``linked`` are the functions of libraries that the executable will import.
     """
-    builder = ProgramBuilder(mod)
     kernels = IRModule()
-    hosts: dict[str, HostFunction] = {}
     for var, func in mod.functions.items():
         if isinstance(func, PrimFunc):
             name = str(func.attrs.get("global_symbol", var.name_hint))
@@ -64,36 +63,62 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
                 f"relax.build: the function {var.name_hint} is a {type(func).__name__}; expected "
                 "PrimFuncs and Relax functions"
             )
-    for var, func in mod.functions.items():
+    hosts = _Hosts(mod, kernels, linked)
+    whole = _with_regions(mod, hosts)
+    builder = ProgramBuilder(whole)
+    for var, func in whole.functions.items():
         if isinstance(func, Function):
             builder.add(var.name_hint, func)
-            symbol = var.name_hint + HOST_SUFFIX
-            while symbol in mod or symbol in kernels:
-                symbol += "_"
-            host = _try_host(mod, symbol, func, builder, var.name_hint, linked)
-            if host is not None:
-                hosts[var.name_hint] = host
-                kernels[symbol] = host.func
-                for helper in host.helpers:
-                    kernels[str(helper.attrs["global_symbol"])] = helper
-    return LoweredModule(builder.program, kernels, hosts)
-
-
-def _try_host(
-    mod: IRModule,
-    symbol: str,
-    func: Function,
-    builder: ProgramBuilder,
-    name: str,
-    linked: Container[str],
-) -> HostFunction | None:
-    try:
-        _refuse_libraries(mod, func, linked)
-        return HostBuilder(mod, symbol, func, name).build()
-    except NotNative as reason:
+            hosts.add(var.name_hint, func)
+    for name, reason in hosts.reasons.items():
         lowered = builder.program.functions[name]
-        builder.program.functions[name] = replace(lowered, why_not_native=str(reason))
-        return None
+        builder.program.functions[name] = replace(lowered, why_not_native=reason)
+    return LoweredModule(builder.program, kernels, hosts.built)
+
+
+class _Hosts:
+    """The host functions of a module, which join its kernels, and why others have none."""
+
+    def __init__(self, mod: IRModule, kernels: IRModule, linked: Container[str]) -> None:
+        self.mod, self.kernels, self.linked = mod, kernels, linked
+        self.built: dict[str, HostFunction] = {}
+        self.reasons: dict[str, str] = {}
+
+    def add(self, name: str, func: Function) -> bool:
+        """Make the host of a function, unless that was tried; whether it has one."""
+        if name not in self.built and name not in self.reasons:
+            symbol = name + HOST_SUFFIX
+            while symbol in self.mod or symbol in self.kernels:
+                symbol += "_"
+            try:
+                _refuse_libraries(self.mod, func, self.linked)
+                host = HostBuilder(self.mod, symbol, func, name).build()
+            except NotNative as reason:
+                self.reasons[name] = str(reason)
+                return False
+            self.built[name] = host
+            self.kernels[symbol] = host.func
+            for helper in host.helpers:
+                self.kernels[str(helper.attrs["global_symbol"])] = helper
+        return name in self.built
+
+
+def _with_regions(mod: IRModule, hosts: _Hosts) -> IRModule:
+    """The module; functions that have no host call functions for their runs of kernels."""
+    whole = IRModule(mod.functions, None, mod.attrs, mod.global_infos)
+
+    def add(name: str, function: Function) -> GlobalVar:
+        unique, number = name, 0
+        while unique in whole or unique in hosts.kernels:
+            number += 1
+            unique = f"{name}{number}"
+        whole[unique] = function
+        return whole.get_global_var(unique)
+
+    for var, func in mod.functions.items():
+        if isinstance(func, Function) and not hosts.add(var.name_hint, func):
+            whole[var] = outline_regions(var.name_hint, func, add)
+    return whole
 
 
 def _refuse_libraries(mod: IRModule, func: Function, linked: Container[str]) -> None:

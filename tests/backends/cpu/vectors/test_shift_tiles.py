@@ -33,8 +33,9 @@ def main(p_x: T.handle, w: T.Buffer((3,), "float32"), p_y: T.handle):
 """
 
 
-def sums(loop="range", other="T.float32(0)"):
-    return from_source(SUMS.replace("LOOP", loop).replace("OTHER", other))
+def sums(loop="range", other="T.float32(0)", kind="T.unroll"):
+    text = SUMS.replace("LOOP", loop).replace("OTHER", other)
+    return from_source(text.replace("T.unroll", kind))
 
 
 def test_the_last_tile_ends_with_the_axis(becomes):
@@ -97,10 +98,11 @@ def test_tiles_do_not_overlap_where_the_result_replaces_an_argument(becomes):
     becomes(ShiftTiles(), before, expected)
 
 
-def test_no_guard_is_left_and_every_extent_is_computed():
+@pytest.mark.parametrize("kind", ["T.unroll", "T.vectorized"])
+def test_no_guard_is_left_and_every_extent_is_computed(kind):
     for loop in ("range", "T.parallel"):
         for other in ("T.float32(0)", "y[o * 8 + v]"):
-            func = sums(loop, other)
+            func = sums(loop, other, kind)
             shifted = ShiftTiles()(weft.IRModule({"main": func}))["main"]
             assert "+ v <" not in shifted.script()
             native = weft.build(func, target="llvm")
@@ -127,9 +129,6 @@ LEFT_ALONE = {
     ),
     "the number of tiles is another": from_source(
         SUMS.replace("LOOP", "range").replace("OTHER", "0").replace("(n + 7) // 8", "(n + 8) // 8")
-    ),
-    "a tile is a vector": from_source(
-        SUMS.replace("LOOP", "range").replace("OTHER", "0").replace("T.unroll", "T.vectorized")
     ),
     "a function is called": sums(other='T.call_extern("float32", "sinf", x.data)'),
 }

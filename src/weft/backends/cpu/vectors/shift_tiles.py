@@ -23,11 +23,12 @@ memory that it writes (a result that takes the place of an argument), tiles do n
     for o in range(n % 8 // 3): TILE(3, n // 8 * 8 + o * 3)
     for o in range(n % 8 % 3): TILE(1, n // 8 * 8 + n % 8 // 3 * 3 + o)
 
-A loop is left as it is if its variable stands anywhere but in ``o * 8``, if memory from outside of
-the loop is written without that guard, or if the tile is vectorised along the axis (lanes have
-masks). Runs before PartitionGuardedLoops, which would copy the tile with its guards. Libraries of
-products shift their last tile likewise (Goto and van de Geijn, "Anatomy of High-Performance Matrix
-Multiplication", 2008, have the tile in registers that this keeps whole).
+Vectors along the axis become shorter in the same way (48 lanes, 16, 4): with a guard for each lane
+they would be no vectors. A loop is left as it is if its variable stands anywhere but in ``o * 8``,
+or if memory from outside of the loop is written without that guard. Runs before
+PartitionGuardedLoops, which would copy the tile with its guards. Libraries of products shift their
+last tile likewise (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
+2008, have the tile in registers that this keeps whole).
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class _Tiles:
     guards: list[_Guard]
     inner: set[Var]
     """The variables of the loops over the elements of a tile."""
+    is_vector: bool
     may_overlap: bool
 
     def number(self, value: int) -> PrimExpr:
@@ -196,7 +198,8 @@ def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
     ):
         return None
     outside = uses.written - uses.own
-    return _Tiles(loop, size, extent, uses.guards, elements, not outside & uses.read)
+    is_vector = any(uses.loops[var].kind is ForKind.VECTORIZED for var in elements)
+    return _Tiles(loop, size, extent, uses.guards, elements, is_vector, not outside & uses.read)
 
 
 def _is_number(expr: PrimExpr, value: int) -> bool:
@@ -206,7 +209,7 @@ def _is_number(expr: PrimExpr, value: int) -> bool:
 def _is_tile_loop(loop: For | None, size: int) -> bool:
     return (
         loop is not None
-        and loop.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+        and loop.kind in (ForKind.SERIAL, ForKind.UNROLLED, ForKind.VECTORIZED)
         and _is_number(loop.min, 0)
         and _is_number(loop.extent, size)
     )
@@ -231,9 +234,11 @@ class _AtPlace(DecidedConditions):
 
     def visit_For(self, loop: For) -> Stmt:
         body = self.visit(loop.body)
-        if loop.loop_var in self.tiles.inner:
-            return loop.with_(extent=fold.const(loop.extent.dtype, self.size), body=body)
-        return loop.with_(body=body)
+        if loop.loop_var not in self.tiles.inner:
+            return loop.with_(body=body)
+        is_vector = loop.kind is ForKind.VECTORIZED and self.size > 1
+        kind = loop.kind if is_vector or loop.kind is ForKind.SERIAL else ForKind.UNROLLED
+        return loop.with_(kind=kind, extent=fold.const(loop.extent.dtype, self.size), body=body)
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         done = self.visit_default(stmt)
@@ -258,8 +263,9 @@ class _Shift(StmtMutator):
         tiles = _tiles_of(loop, self.analyzer)
         if tiles is None:
             return loop.with_(body=self.visit(loop.body))
-        sizes = [size for size in (tiles.size, _smaller(tiles.size), 1) if size]
-        stores = len(collect(loop.body, BufferStore)) * sum(sizes[1:])
+        sizes = _sizes(tiles)
+        copies = len(sizes) - 1 if tiles.is_vector else sum(sizes[1:])
+        stores = len(collect(loop.body, BufferStore)) * copies
         if stores > self.growth:
             return loop.with_(body=self.visit(loop.body))
         self.growth -= stores
@@ -267,9 +273,11 @@ class _Shift(StmtMutator):
         return self.visit(shifted)
 
 
-def _smaller(size: int) -> int:
-    """A size between that of a tile and 1; 0 if there is none worth its code."""
-    return 0 if size < 6 else (size + 2) // 3
+def _sizes(tiles: _Tiles) -> list[int]:
+    """The sizes of tiles, from the largest to 1, that are worth their code."""
+    if tiles.is_vector:
+        return [tiles.size, *[lanes for lanes in (16, 4) if lanes < tiles.size], 1]
+    return [tiles.size, *([(tiles.size + 2) // 3] if tiles.size >= 6 else []), 1]
 
 
 def _overlapping(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
