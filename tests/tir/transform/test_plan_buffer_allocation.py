@@ -9,6 +9,7 @@ import weft
 from weft import te, tir
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
+from weft.script import from_source
 from weft.script import tir as T
 from weft.tir.interp import run
 from weft.tir.stmt import Block, DeclBuffer
@@ -296,6 +297,52 @@ def test_a_guard_that_only_keeps_a_tail_inside_the_buffer_is_none(bound, owner):
     result = weft.nd.array(native)
     weft.build(before)["main"](weft.nd.array(x), result)
     np.testing.assert_array_equal(result.numpy(), expected)
+
+
+AT_MOST = """
+@T.prim_func
+def main(x: T.handle, n: T.int32, c: T.handle):
+    source = T.match_buffer(x, (EXTENT,), "int32")
+    result = T.match_buffer(c, (EXTENT,), "int32")
+    t = T.alloc_buffer((EXTENT,), "int32")
+    for tile in range((EXTENT + 3) // 4):
+        for j in range(4):
+            with T.block("t"):
+                v = T.axis.spatial(EXTENT, tile * 4 + j)
+                T.where(GUARD)
+                t[v] = source[v] + 1
+        for j in range(4):
+            with T.block("c"):
+                v = T.axis.spatial(EXTENT, tile * 4 + j)
+                T.where(GUARD)
+                result[v] = t[v] * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("extent", "guard", "owner"),
+    [
+        ("(n - 1) // 2 + 1", "tile * 4 + j <= (n - 1) // 2", ""),
+        ("(n - 1) // 2 + 1", "tile * 4 + j <= (n - 1) // 2 - 1", "root"),
+        ("T.max(n // 2 - 3, 0)", "tile * 4 + j < n // 2 - 3", ""),
+        ("T.max(n // 2 - 3, 0)", "tile * 4 + j < n // 2 - 4", "root"),
+    ],
+)
+def test_guards_of_computed_extents(extent, guard, owner):
+    text = AT_MOST.replace("EXTENT", extent).replace("GUARD", guard)
+    text = text.replace("    n = T.int64()\n", "").replace(
+        "x: T.handle, c", "x: T.handle, n: T.int64, c"
+    )
+    main = from_source(text)
+    after = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": main}))["main"]
+    owners = [block.name_hint for block in collect(after.body, Block) if block.alloc_buffers]
+    assert owners == [owner]
+    for n in (0, 1, 8, 15, 22):
+        size = (n - 1) // 2 + 1 if "+ 1" in extent else max(n // 2 - 3, 0)
+        arrays = [np.zeros(size, "int32") for _ in range(2)]
+        for func, result in zip((main, after), arrays, strict=True):
+            run(func, np.arange(size, dtype="int32"), n, result)
+        np.testing.assert_array_equal(*arrays)
 
 
 @pytest.mark.parametrize(("most", "owner"), [(3, ""), (2, "root")])

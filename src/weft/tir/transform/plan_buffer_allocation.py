@@ -28,7 +28,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import LT, Call, FloorDiv, FloorMod, Var
+from weft.tir.expr import LE, LT, Call, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
@@ -245,13 +245,26 @@ def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, PrimE
 def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:
     """Whether a guard only asks whether the element lies below the extents of the buffer."""
     analyzer = Analyzer()
+    parts = conjuncts(guard)
     return all(
-        isinstance(part, LT)
+        isinstance(part, (LT, LE))
         and any(
-            analyzer.can_prove_equal(part.a, index) and analyzer.can_prove_equal(part.b, extent)
+            analyzer.can_prove_equal(part.a, index) and _is_at_most(analyzer, extent, _limit(part))
             for index, extent in zip(indices, buffer.shape, strict=True)
         )
-        for part in conjuncts(guard)
+        for part in parts
+    )
+
+
+def _limit(test: LT | LE) -> PrimExpr:
+    """``n`` of ``i < n`` and ``n + 1`` of ``i <= n``, which simplified guards have."""
+    return test.b if isinstance(test, LT) else op.add(test.b, 1)
+
+
+def _is_at_most(analyzer: Analyzer, extent: PrimExpr, limit: PrimExpr) -> bool:
+    """Whether what is below an extent is below a limit, too; nothing is below an extent of 0."""
+    return analyzer.can_prove_equal(extent, limit) or analyzer.can_prove(
+        op.less_equal(extent, op.max(limit, op.const(0, limit.dtype)))
     )
 
 

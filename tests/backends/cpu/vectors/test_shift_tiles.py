@@ -116,6 +116,45 @@ def test_no_guard_is_left_and_every_extent_is_computed(kind):
                     np.testing.assert_allclose(y, expected, rtol=1e-5)
 
 
+GUARDS = {
+    "at most": ("o * 8 + v < n", "o * 8 + v <= n - 1", "(n + 7) // 8", lambda n: n),
+    "an extent that is computed": (
+        "v < n",
+        "v < (n + 1) // 2",
+        "((n + 1) // 2 + 7) // 8",
+        lambda n: (n + 1) // 2,
+    ),
+    "two limits": (
+        "v < n",
+        "v < n - 1 and o * 8 + v < n // 2 + 2",
+        "(n + 7) // 8",
+        lambda n: min(n - 1, n // 2 + 2),
+    ),
+    "more tiles": ("v < n", "v < n", "(n + 80) // 8", lambda n: n),
+    "fewer tiles": ("v < n", "v < n", "n // 8", lambda n: n // 8 * 8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["T.unroll", "T.vectorized"])
+@pytest.mark.parametrize("case", GUARDS)
+def test_other_guards_and_numbers_of_tiles(case, kind):
+    old, new, tiles, count = GUARDS[case]
+    text = SUMS.replace("LOOP", "range").replace("OTHER", "T.float32(0)").replace(old, new)
+    func = from_source(text.replace("T.unroll", kind).replace("(n + 7) // 8", tiles))
+    shifted = ShiftTiles()(weft.IRModule({"main": func}))["main"]
+    assert "+ v <" not in shifted.script()
+    native = weft.build(func, target="llvm")
+    for n in (0, 1, 2, 5, 7, 8, 9, 16, 23):
+        x = np.random.default_rng(n).standard_normal((n, 3)).astype("float32")
+        weights = np.array([1, -2, 3], "float32")
+        expected = x @ weights
+        expected[max(count(n), 0) :] = 5
+        for run in (native["main"], lambda *arrays: interp.run(shifted, *arrays)):
+            y = np.full(n, 5, "float32")
+            run(x, weights, y)
+            np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
 GUARD = "            if o * 8 + v < n:\n                y"
 LEFT_ALONE = {
     "its variable stands alone": sums(other="T.Cast('float32', o)"),
@@ -126,9 +165,6 @@ LEFT_ALONE = {
         SUMS.replace("LOOP", "range")
         .replace("OTHER", "0")
         .replace(GUARD, "            if v < n:\n                y")
-    ),
-    "the number of tiles is another": from_source(
-        SUMS.replace("LOOP", "range").replace("OTHER", "0").replace("(n + 7) // 8", "(n + 8) // 8")
     ),
     "a function is called": sums(other='T.call_extern("float32", "sinf", x.data)'),
 }

@@ -33,8 +33,9 @@ last tile likewise (Goto and van de Geijn, "Anatomy of High-Performance Matrix M
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -46,7 +47,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, mentions
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import EQ, GE, LT, Add, Call, Mul, Var
+from weft.tir.expr import EQ, GE, LE, LT, Add, Call, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -70,7 +71,7 @@ GROWTH: Final = 128
 
 @dataclass(frozen=True)
 class _Guard:
-    """The condition ``outer * size + element < extent`` of an element of a tile."""
+    """The condition ``outer * size + element < extent`` of an element of a tile, or ``<=``."""
 
     test: PrimExpr
     size: int
@@ -79,12 +80,14 @@ class _Guard:
 
 
 def _guard_of(test: PrimExpr, outer: Var) -> _Guard | None:
-    if not isinstance(test, LT) or not isinstance(test.a, Add):
+    if not isinstance(test, (LT, LE)) or not isinstance(test.a, Add):
         return None
     begin, element = test.a.a, test.a.b
     if not isinstance(begin, Mul) or begin.a is not outer or not isinstance(begin.b, IntImm):
         return None
-    return _Guard(test, begin.b.value, element, test.b) if isinstance(element, Var) else None
+    more = fold.const(test.b.dtype, int(isinstance(test, LE)))
+    extent = fold.add(test.b, more)
+    return _Guard(test, begin.b.value, element, extent) if isinstance(element, Var) else None
 
 
 @dataclass(frozen=True)
@@ -181,25 +184,38 @@ def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
     uses.visit(loop.body)
     if not uses.guards or uses.others or uses.calls_out:
         return None
-    size, extent = uses.guards[0].size, uses.guards[0].extent
+    size, dtype = uses.guards[0].size, loop.loop_var.dtype
     elements = {guard.element for guard in uses.guards}
-    width, more = (fold.const(extent.dtype, number) for number in (size, size - 1))
-    count = fold.floordiv(fold.add(extent, more), width)
     if (
-        extent.dtype != loop.loop_var.dtype
-        or has_data(extent)
-        or mentions(extent, loop.loop_var, *uses.loops)
+        any(guard.size != size or guard.extent.dtype != dtype for guard in uses.guards)
+        or any(has_data(guard.extent) for guard in uses.guards)
+        or mentions([guard.extent for guard in uses.guards], loop.loop_var, *uses.loops)
         or any(factor % size for factor in uses.factors)
         or not all(_is_tile_loop(uses.loops.get(var), size) for var in elements)
         or uses.written_unguarded - uses.own
-        or any(guard.size != size for guard in uses.guards)
-        or not all(analyzer.can_prove(EQ(guard.extent, extent)) for guard in uses.guards[1:])
-        or not analyzer.can_prove(EQ(loop.extent, count))
     ):
         return None
+    extent = _extent_of(loop, size, uses.guards, analyzer)
     outside = uses.written - uses.own
     is_vector = any(uses.loops[var].kind is ForKind.VECTORIZED for var in elements)
     return _Tiles(loop, size, extent, uses.guards, elements, is_vector, not outside & uses.read)
+
+
+def _extent_of(loop: For, size: int, guards: Sequence[_Guard], analyzer: Analyzer) -> PrimExpr:
+    """The number of elements that the tiles of a loop have in all.
+
+    Where it is a minimum (``n`` and ``m`` of guards ``o * 8 + v < n and o * 8 + v < m``), the
+    number of tiles is not compared with it, but is a part of it.
+    """
+    extents: list[PrimExpr] = []
+    for guard in guards:
+        if not any(analyzer.can_prove(EQ(guard.extent, known)) for known in extents):
+            extents.append(guard.extent)
+    width, more = (fold.const(loop.extent.dtype, number) for number in (size, size - 1))
+    count = fold.floordiv(fold.add(extents[0], more), width)
+    if len(extents) > 1 or not analyzer.can_prove(EQ(loop.extent, count)):
+        extents.append(fold.mul(loop.extent, width))
+    return functools.reduce(fold.min_, extents)
 
 
 def _is_number(expr: PrimExpr, value: int) -> bool:
@@ -269,8 +285,12 @@ class _Shift(StmtMutator):
         if stores > self.growth:
             return loop.with_(body=self.visit(loop.body))
         self.growth -= stores
-        shifted = _overlapping(tiles, sizes) if tiles.may_overlap else _apart(tiles, sizes)
-        return self.visit(shifted)
+        arrange = _overlapping if tiles.may_overlap else _apart
+        if isinstance(tiles.extent, Var):
+            return self.visit(arrange(tiles, sizes))
+        extent = Var("extent", loop.loop_var.type_annotation)
+        shifted = self.visit(arrange(replace(tiles, extent=extent), sizes))
+        return LetStmt(extent, tiles.extent, shifted)
 
 
 def _sizes(tiles: _Tiles) -> list[int]:
