@@ -19,7 +19,7 @@ import hashlib
 import operator
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import (
     BuiltinFunctionType,
@@ -107,11 +107,21 @@ def _is_of_generator(name: str) -> bool:
 def _digest_of(containers: list[Container]) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     for container in containers:
-        for key, value in container.items():
+        for key, value in _in_order(container):
             is_of_python = isinstance(key, str) and key.startswith("__")
             if not is_of_python or type(value) is FunctionType:
                 digest.update(f"{_text(key)}={_text(value)}\n".encode(errors="surrogatepass"))
     return digest.digest()
+
+
+def _in_order(container: Container) -> Iterable[tuple[Any, object]]:
+    """The names of a module or a class by the alphabet, the rows of a table as they stand.
+
+    A package gets the names of its modules in the order in which they are imported.
+    """
+    if "__spec__" in container or "__module__" in container:
+        return sorted(container.items(), key=operator.itemgetter(0))
+    return container.items()
 
 
 def _text(value: object, depth: int = 0) -> str:
