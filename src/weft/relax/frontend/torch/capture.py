@@ -9,19 +9,18 @@ import sys
 import threading
 import traceback
 import warnings
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import sympy
 import torch
-from torch.nn.parameter import is_lazy
 
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
+from weft.relax.frontend.torch.untouched import untouched
 from weft.support.errors import TVMError
 from weft.support.forks import hold_over_forks
 
@@ -55,11 +54,6 @@ _RESULTS: Final = (
     "return tensors, in tuples, lists and dicts; of a cache of keys and values, "
     "model.config.use_cache = False rids the results"
 )
-_CONTAINERS: Final = (list, dict, OrderedDict, defaultdict, set)
-Container = list[object] | dict[object, object] | set[object]
-"""What a module keeps its state in, and what the forward pass may fill."""
-Kept = tuple[Container, Container]
-"""A container, and a copy of what it held."""
 _RUN: Final = "check that the model runs in PyTorch on these example inputs, on the CPU"
 EXPORTING: Final = threading.RLock()
 """Held wherever torch traces a model: torch keeps what it traces, Python's filters of warnings and
@@ -99,58 +93,6 @@ def capture(
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
     sys.stderr.write(printed.getvalue())
     return program
-
-
-@contextmanager
-def untouched(model: torch.nn.Module) -> Iterator[None]:
-    """Undo what the forward pass does to its module while it runs on stand-ins for tensors.
-
-    That is, attributes that it sets and what it puts into lists, dicts and sets of the module.
-    """
-    is_module = isinstance(model, torch.nn.Module)
-    if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
-        yield  # a lazy module becomes another one at its first call
-        return
-    kept: dict[int, Kept] = {}
-    for module in model.modules():
-        _keep(vars(module), kept)
-    try:
-        yield
-    finally:
-        for container, content in kept.values():
-            _restore(container, content)
-
-
-def _keep(root: object, kept: dict[int, Kept]) -> None:
-    """Note the content of a container and of those within it."""
-    left = [root]
-    while left:
-        value = left.pop()
-        if isinstance(value, tuple):
-            left.extend(value)
-        elif (
-            isinstance(value, list | dict | set)
-            and type(value) in _CONTAINERS
-            and (id(value) not in kept)
-        ):
-            kept[id(value)] = (value, value.copy())
-            left.extend(value.values() if isinstance(value, dict) else value)
-
-
-def _restore(container: Container, content: Container) -> None:
-    """Make a container hold what it held, in place; one that did not change is not touched."""
-    if isinstance(container, list) and isinstance(content, list):
-        if [*map(id, container)] != [*map(id, content)]:
-            container[:] = content
-    elif isinstance(container, set) and isinstance(content, set):
-        container.intersection_update(content)
-        container.update(content)
-    elif isinstance(container, dict) and isinstance(content, dict):
-        for key in [key for key in container if key not in content]:
-            del container[key]
-        for key, value in content.items():
-            if key not in container or container[key] is not value:
-                container[key] = value
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
