@@ -138,9 +138,9 @@ def allocating(scope: str) -> PrimFunc:
 def test_storage_scopes_and_where_names_end_are_in_the_key():
     digests = {cache.function_digest(allocating(scope)) for scope in ("global", "shared", "local")}
     assert len(digests) == 3
-    odd = [PrimFunc([Var(a, "int32"), Var(b, "int32")], Evaluate(0))
-           for a, b in (("x\0y", "z"), ("x", "y\0z"))]  # fmt: skip
-    assert cache.function_digest(odd[0]) != cache.function_digest(odd[1])
+    names = [("x\0y", "z"), ("x", "y\0z"), ("ab", "c"), ("a", "bc"), ("a1;b", "c"), ("a", "1;bc")]
+    odd = [PrimFunc([Var(a, "int32"), Var(b, "int32")], Evaluate(0)) for a, b in names]
+    assert len({cache.function_digest(func) for func in odd}) == len(names)
     first, second = PrimFunc([], Evaluate(0)), PrimFunc([], Evaluate(1))
     assert cache.make_key([("f", first)]) != cache.make_key([("f", second)])
 

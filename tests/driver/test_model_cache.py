@@ -377,6 +377,42 @@ def test_pipelines_and_converters_that_were_registered_turn_the_cache_off(folder
     assert key(net(), X) is None
 
 
+def users_converter(*args, **kwargs):
+    raise AssertionError("not called")
+
+
+def added_to_torch():
+    from weft.relax.frontend.torch.registry import CONVERTERS, converter
+
+    converter("aten.weft_cache_test.default")(users_converter)
+    return CONVERTERS, "aten.weft_cache_test.default"
+
+
+def added_to_graphs_of_torch():
+    from weft.relax.frontend.torch.operators.control_flow import handles
+    from weft.relax.frontend.torch.translate import HIGHER_ORDER
+
+    handles("weft_cache_test")(users_converter)
+    return HIGHER_ORDER, "weft_cache_test"
+
+
+def added_to_onnx():
+    from weft.relax.frontend.onnx import registry
+
+    registry.converter("CacheTest", domain="tests", since=1)(users_converter)
+    return registry._TABLE, ("tests", "CacheTest")
+
+
+@pytest.mark.parametrize("add", [added_to_torch, added_to_graphs_of_torch, added_to_onnx])
+def test_a_converter_that_the_user_registered_turns_the_cache_off(folder, add):
+    table, name = add()
+    try:
+        assert key(net(), X) is None
+    finally:
+        del table[name]
+    assert key(net(), X) is not None
+
+
 class Counter(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -433,14 +469,18 @@ def test_initialisers_among_the_inputs_are_no_inputs(folder):
     pytest.importorskip("onnx")
     from onnx import TensorProto, helper
 
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "wxy"]
+    shapes = {"w": [2], "x": [3, 2], "y": [3, 2]}
+    infos = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in shapes.items()
+    ]
     weight = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
     node = helper.make_node("Add", ["w", "x"], ["y"])
     graph = helper.make_graph([node], "g", infos[:2], infos[2:], [weight])
-    x = np.ones(2, "float32")
+    x = np.ones((3, 2), "float32")
     for cache in (False, True, True):
         model = weft.compile(helper.make_model(graph), (x,), cache=cache)
-        np.testing.assert_array_equal(model(x), [2, 3])
+        np.testing.assert_array_equal(model(x), [[2, 3]] * 3)
 
 
 def test_telling_a_model_leaves_its_buffers_as_they_are():

@@ -46,3 +46,15 @@ def test_writing_keeps_links_and_leaves_nothing_beside(tmp_path):
     circle.symlink_to(circle)
     with pytest.raises(OSError, match="symbolic links"):
         write_whole(circle, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_written_again_keeps_its_permissions(tmp_path, mode):
+    """What only its owner could read is not opened to others by a new version of it."""
+    path = tmp_path / "private"
+    path.write_bytes(b"before")
+    path.chmod(mode)
+    write_whole(path, b"after")
+    assert path.stat().st_mode & 0o777 == mode
+    assert path.read_bytes() == b"after"

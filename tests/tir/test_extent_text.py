@@ -81,13 +81,15 @@ def test_examples(extent, told):
         'T.int64(1000) - T.Cast("int64", T.Cast("uint8", n))',
         'T.Cast("int64", T.Cast("int32", n)) + T.int64(8)',
         "T.truncdiv(n, T.int64(-2)) + T.int64(20)",
+        'T.Cast("int64", T.Cast("int32", T.Cast("uint32", n))) + T.int64(20)',
+        'T.Cast("int64", T.Cast("int8", k)) + T.int64(200)',
         "T.bitwise_and(n, T.int64(255))",
     ],
 )
 def test_what_has_no_text_is_refused(extent):
     source = f"""
 @T.prim_func
-def f(a: T.handle, n: T.int64):
+def f(a: T.handle, n: T.int64, k: T.uint8):
     A = T.match_buffer(a, ({extent},), "float32")
     A[0] = T.float32(1)
 """

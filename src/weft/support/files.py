@@ -6,6 +6,7 @@ and what is no regular file is refused.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
@@ -42,17 +43,22 @@ def read_regular(path: Path) -> bytes:
 def write_whole(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
     """Write a temporary file and rename it, so that the file is complete or not there at all.
 
-    A link stays a link, and the file that it leads to is written. OSError for what is no regular
-    file. ``durable``: wait until the disk has it.
+    A link stays a link, and the file that it leads to is written. A file that was there keeps its
+    permissions. OSError for what is no regular file. ``durable``: wait until the disk has it.
     """
     target = Path(os.path.realpath(path))
+    mode: int | None = None
     try:
-        _check_regular(os.stat(path).st_mode)
+        mode = os.stat(path).st_mode
+        _check_regular(mode)
     except FileNotFoundError:
         pass  # the file is new
     temporary = target.with_name(f".{target.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as file:
+            if mode is not None:
+                with contextlib.suppress(OSError):  # a file system without permissions
+                    os.chmod(temporary, stat.S_IMODE(mode))
             file.write(data)
             if durable:
                 file.flush()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import platform
+import re
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -88,6 +89,10 @@ def tell_fault(error: Exception, what: str) -> None:
     raise told from error
 
 
+_TOO_BIG: Final = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
+"""What numpy's ValueError says of a size that no address space has."""
+
+
 def _told(error: Exception, what: str) -> TVMError:
     shown = str(error).split("\n", 1)[0][:_LONGEST]
     if isinstance(error, RecursionError):
@@ -95,7 +100,7 @@ def _told(error: Exception, what: str) -> TVMError:
             f"{what}: it is nested deeper than Python's stack allows ({_place(error)}); split it "
             "into several functions, or call weft from a thread with a larger stack"
         )
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _TOO_BIG.search(shown):
         return IRValueError(
             f"{what}: there is not enough memory{': ' if shown else ''}{shown}; make shapes or "
             "constants smaller, or free memory of this process"

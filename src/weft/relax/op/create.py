@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -175,11 +175,15 @@ def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> None:
     """An identity of the shape of a matrix."""
 
 
+_LONGEST_STORED: Final = 1 << 22
+"""Numbers of a range that become a constant of the model; more are computed when it runs."""
+
+
 def _arange(bb: Builder, call: Call) -> RelaxExpr:
     operands: list[Any] = [getattr(arg, "value", None) for arg in call.args]
     values: list[Any] = [getattr(operand, "value", None) for operand in operands]
     dtype = str(call.attrs["dtype"])
-    if all(value is not None for value in values):
+    if all(value is not None for value in values) and len_of_range(*values) <= _LONGEST_STORED:
         return const(np.arange(*values, dtype=dtype), dtype)
     return bb.call_te(topi.arange, *operands, dtype, primfunc_name_hint="arange")
 

@@ -146,3 +146,47 @@ def test_an_attribute_without_a_type_is_an_error(in_function):
         onnx_model = model([call], (2,))
     with pytest.raises(TVMError, match=r"alpha.*(type of AttributeProto, found 0|float)"):
         from_onnx(onnx_model)
+
+
+def _doubling(count):
+    """A model whose function number ``count`` stands for 2**count nodes."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    onnx_model = model([helper.make_node(f"F{count}", ["x"], ["y"], domain="local")], (2,))
+    onnx_model.opset_import.append(opsets[1])
+    for number in range(count + 1):
+        body = [helper.make_node("Relu", ["a"], ["b"])]
+        if number:
+            called = f"F{number - 1}"
+            body = [
+                helper.make_node(called, ["a"], ["t"], domain="local"),
+                helper.make_node(called, ["t"], ["b"], domain="local"),
+            ]
+        onnx_model.functions.append(
+            helper.make_function("local", f"F{number}", ["a"], ["b"], body, opsets)
+        )
+    return onnx_model
+
+
+@pytest.mark.parametrize("count", [24, 2000])
+def test_functions_whose_bodies_double_are_an_error(count):
+    message = rf"at most 1,000,000 nodes with the bodies .* got 2\*\*{count} or more"
+    with pytest.raises(TVMError, match=message):
+        from_onnx(_doubling(count))
+    assert "main" in from_onnx(_doubling(3))
+
+
+def test_a_number_of_parts_that_is_not_that_of_the_outputs_is_an_error():
+    split = helper.make_node("Split", ["x"], ["y"], num_outputs=2**31 - 1)
+    with pytest.raises(TVMError, match="num_outputs: expected 1, as the node has so many, got 2"):
+        from_onnx(model([split], (2,), opset=18))
+
+
+@pytest.mark.parametrize("length", [2**40, 2**60, 2**62])
+def test_ranges_beyond_memory_are_an_error_and_no_constant(length):
+    nodes = [
+        helper.make_node("Range", ["a", "b", "c"], ["r"]),
+        helper.make_node("Cast", ["r"], ["y"], to=TensorProto.FLOAT),
+    ]
+    numbers = {name: np.int64(value) for name, value in zip("abc", (0, length, 1), strict=True)}
+    with pytest.raises(TVMError, match="no memory for an array|does not fit int64"):
+        weft.compile(model(nodes, None, **numbers), cache=False)()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from weft.support.errors import IRTypeError
 
 # The model
 
+_MOST_NODES: Final = 1_000_000
+"""Nodes of a model, in which calls of its functions are replaced by their bodies."""
+
 
 def check_model(model: ModelProto) -> None:
     """Raise OnnxModelError for names that are defined twice and functions that call themselves."""
@@ -43,6 +47,31 @@ def check_model(model: ModelProto) -> None:
             raise OnnxModelError(
                 f"function {function.name!r} of the model calls itself, so its body has no end"
             )
+    _check_expanded(model.graph, functions)
+
+
+def _check_expanded(graph: GraphProto, functions: Mapping[Key, FunctionProto]) -> None:
+    """Raise OnnxModelError where the calls of functions stand for more nodes than can be imported.
+
+    Each call is replaced by the body: twenty functions that call the one before twice are a file of
+    a kilobyte and a million nodes.
+    """
+    counts: dict[Key, int] = {}
+    todo = [*functions]
+    while todo:
+        key = todo[-1]
+        called = [function_key(node) for node in _all_nodes(functions[key].node)]
+        left = [name for name in called if name in functions and name not in counts]
+        todo.extend(left)
+        if not left:
+            counts[todo.pop()] = sum(counts.get(name, 1) for name in called)
+    whole = sum(counts.get(function_key(node), 1) for node in _all_nodes(graph.node))
+    if whole > _MOST_NODES:
+        raise OnnxModelError(
+            f"graph {graph.name!r}: expected at most {_MOST_NODES:,} nodes with the bodies of the "
+            f"functions that it calls, got 2**{whole.bit_length() - 1} or more; let its functions "
+            "call each other less often"
+        )
 
 
 def check_graph(graph: GraphProto) -> None:

@@ -13,7 +13,12 @@ from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, RelaxLike, const
 from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES
-from weft.relax.frontend.torch.dtypes import dtype_name, result_dtype
+from weft.relax.frontend.torch.dtypes import (
+    dtype_name,
+    held_number,
+    promoted_number,
+    result_dtype,
+)
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.values import Operand, Value
 from weft.relax.ir.lattice import tensor_dims
@@ -119,12 +124,18 @@ class Context:
             value = value.value
         if isinstance(value, PrimExpr):
             return PrimValue(tir_cast(dtype, value))
-        return const(value, dtype)
+        return const(held_number(value, dtype), dtype)
+
+    def term(self, value: Operand, dtype: str) -> Expr:
+        """An operand of arithmetic in that data type: a number that it cannot hold wraps around."""
+        if isinstance(value, int | float):
+            value = promoted_number(value, dtype)
+        return self.operand(value, dtype)
 
     def promoted(self, *operands: Operand) -> list[Expr]:
         """The operands in the data type that torch computes with (``torch.result_type``)."""
         dtype = result_dtype(operands)
-        return [self.operand(value, dtype) for value in operands]
+        return [self.term(value, dtype) for value in operands]
 
     def static(self, values: Sequence[object] | object) -> bool:
         """Whether all of the extents are numbers."""

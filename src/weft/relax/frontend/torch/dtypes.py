@@ -11,6 +11,7 @@ from weft.ir.expr import PrimExpr
 from weft.relax.expr import Expr, PrimValue
 from weft.relax.frontend.torch.values import Operand
 from weft.relax.struct_info import TensorStructInfo
+from weft.support.dtype import DataType
 from weft.support.errors import IRValueError, UnsupportedError
 
 _NAMES: Final = {
@@ -42,6 +43,34 @@ def torch_dtype(name: str) -> torch.dtype:
     if dtype is None:
         raise IRValueError(f"expected a data type that torch has ({', '.join(_TORCH)}), got {name}")
     return dtype
+
+
+def held_number(value: float, dtype: str) -> float:
+    """A number in the form in which a tensor holds it: unsigned types wrap negative ones around.
+
+    A number that torch refuses to convert to the type is given back as it is.
+
+    >>> held_number(-1, "uint8"), held_number(300, "uint8"), held_number(-200, "int8")
+    (255, 300, -200)
+    """
+    kind = DataType(dtype)
+    if isinstance(value, int) and kind.is_uint and -(1 << kind.bits) < value < 0:
+        return value + (1 << kind.bits)
+    return value
+
+
+def promoted_number(value: float, dtype: str) -> float:
+    """A number beside a tensor in arithmetic, where torch wraps every integer around.
+
+    >>> promoted_number(-1, "uint8"), promoted_number(300, "int8"), promoted_number(-1, "float32")
+    (255, 44, -1)
+    """
+    kind = DataType(dtype)
+    if not isinstance(value, int) or kind.is_bool or not kind.is_integral:
+        return value
+    size = 1 << kind.bits
+    wrapped = value % size
+    return wrapped - size if kind.is_int and 2 * wrapped >= size else wrapped
 
 
 def result_dtype(operands: Sequence[Operand]) -> str:

@@ -226,13 +226,15 @@ def _split(
     context: Context, x: Value, axis: int, sizes: Sequence[Dim] | None, count: int | None = None
 ) -> list[Expr] | list[Value]:
     place = context.axis(x, axis)
-    count = count or len(context.node.output)
+    outputs = len(context.node.output)
+    if count not in (None, outputs):
+        context.fail(f"num_outputs: expected {outputs}, as the node has so many, got {count}")
     if sizes is not None:
         check_sizes(context, x, place, sizes)
-        if len(sizes) != len(context.node.output):
-            context.fail(f"split: expected {len(context.node.output)} sizes, got {len(sizes)}")
+        if len(sizes) != outputs:
+            context.fail(f"split: expected {outputs} sizes, got {len(sizes)}")
     else:
-        sizes = _equal_parts(context.shape(x, "input")[place], count)
+        sizes = _equal_parts(context.shape(x, "input")[place], outputs)
     ends = list(itertools.accumulate(sizes))
     numbers = [end for end in ends if isinstance(end, int)]
     if x.known is not None and len(numbers) == len(ends):

@@ -99,7 +99,7 @@ def _of_floats(name: str, function: Operator) -> Operator:
     def convert(context: Context, self: Operand, other: Operand, out: Expr | None = None) -> Expr:
         is_float = DataType(context.dtype).is_float
         chosen = function if is_float else INTEGERS.get(name, function)
-        return chosen(*[context.operand(item, context.dtype) for item in (self, other)])
+        return chosen(*[context.term(item, context.dtype) for item in (self, other)])
 
     return convert
 
@@ -155,7 +155,7 @@ def rounded_once(context: Context, function: Operator, dtype: str, *operands: Op
     if is_narrow(dtype) and _is_rounded(context, dtype, operands):
         wide = function(*[context.operand(value, "float32") for value in operands])
         return op.astype(context.emit(wide), dtype)
-    return function(*[context.operand(value, dtype) for value in operands])
+    return function(*[context.term(value, dtype) for value in operands])
 
 
 def _is_rounded(context: Context, dtype: str, operands: Sequence[Operand]) -> bool:

@@ -11,6 +11,7 @@ from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import held_number
 from weft.relax.frontend.torch.operators.pointwise import number
 from weft.relax.frontend.torch.registry import Converter, converter
 from weft.relax.frontend.torch.values import Operand, Scalar
@@ -27,7 +28,7 @@ def filled(context: Context, value: Operand) -> Expr:
     if isinstance(value, IntImm | FloatImm):
         value = value.value
     if not isinstance(value, PrimExpr):
-        return op.full(context.shape, const(value, dtype), dtype)
+        return op.full(context.shape, const(held_number(value, dtype), dtype), dtype)
     kind = "int64" if dtype == "bool" else dtype
     zeros = context.emit(op.zeros(context.shape, kind))
     return context.cast(context.emit(op.add(zeros, context.operand(value, kind))), dtype)

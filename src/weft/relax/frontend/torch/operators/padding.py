@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from weft.ir.expr import Extent
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import held_number
 from weft.relax.frontend.torch.registry import converter
 
 
@@ -22,7 +24,13 @@ def widths(pad: Sequence[Extent], rank: int) -> list[Extent]:
 @converter("aten.constant_pad_nd.default")
 def constant_pad(context: Context, self: Expr, pad: Sequence[Extent], value: float = 0) -> Expr:
     """A number around the tensor; negative amounts cut off."""
-    return surrounded(context, self, pad, "constant", float(value))
+    fill = held_number(value, context.dtype)
+    if math.isnan(fill) or float(fill) == fill:
+        return surrounded(context, self, pad, "constant", float(fill))
+    zeros = surrounded(context, self, pad, "constant")  # no float is that integer
+    ones = context.emit(op.ones(context.dims(self), "bool"))
+    inside = surrounded(context, ones, pad, "constant")
+    return op.where(context.emit(inside), context.emit(zeros), const(fill, context.dtype))
 
 
 def surrounded(

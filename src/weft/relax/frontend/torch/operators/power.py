@@ -19,7 +19,7 @@ MULTIPLIED: Final = 16
 @converter("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")
 def pow_(context: Context, self: Operand, exponent: Operand) -> Expr:
     """``self ** exponent`` in the type that torch promotes to."""
-    base = context.operand(self, context.dtype)
+    base = context.term(self, context.dtype)
     if isinstance(exponent, int | float):
         return _constant_power(context, base, exponent)
     power = context.operand(exponent, context.dtype)

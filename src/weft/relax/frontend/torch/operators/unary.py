@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from weft.ir.expr import FloatImm, IntImm
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import held_number
 from weft.relax.frontend.torch.operators.pointwise import (
     in_wide_float,
     nowhere,
@@ -20,7 +21,6 @@ from weft.relax.frontend.torch.values import Operand
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 
-Bound = TypeVar("Bound", bound=Operand)
 FLOAT_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     "acos": op.acos, "acosh": op.acosh, "asin": op.asin, "asinh": op.asinh, "atan": op.atan,
     "atanh": op.atanh, "cos": op.cos, "cosh": op.cosh, "erf": op.erf, "exp": op.exp, "log": op.log,
@@ -260,30 +260,23 @@ def clamp_max(context: Context, self: Expr, max: Operand) -> Expr:
     return limited(context, context.cast(self, context.dtype), None, max)
 
 
-def _wrapped(value: Bound, dtype: DataType) -> Bound | int:
-    """A bound in the tensor's type: beside unsigned integers torch wraps a negative one around."""
-    if isinstance(value, int) and dtype.is_uint and -(1 << dtype.bits) < value < 0:
-        return value + (1 << dtype.bits)
-    return value
-
-
 def limited(context: Context, tensor: Expr, low: Operand | None, high: Operand | None) -> Expr:
     """A tensor within bounds that are numbers or None, of its own type."""
     kind = DataType(context.dtype_of(tensor))
     if isinstance(low, int | float) and isinstance(high, int | float):
-        ends = [_wrapped(bound, kind) for bound in (low, high)]
+        ends = [held_number(bound, str(kind)) for bound in (low, high)]
         if ends[0] <= ends[1]:
             return op.clip(tensor, *[PrimValue(number(end, kind)) for end in ends])
     if isinstance(low, int | float) and high is None:
-        return op.maximum(tensor, const(_wrapped(low, kind), str(kind)))
+        return op.maximum(tensor, context.operand(low, str(kind)))
     if isinstance(high, int | float) and low is None:
-        return op.minimum(tensor, const(_wrapped(high, kind), str(kind)))
+        return op.minimum(tensor, context.operand(high, str(kind)))
 
     if low is not None:
-        tensor = context.emit(op.maximum(tensor, context.operand(_wrapped(low, kind), str(kind))))
+        tensor = context.emit(op.maximum(tensor, context.operand(low, str(kind))))
     if high is None:
         return tensor
-    return op.minimum(tensor, context.operand(_wrapped(high, kind), str(kind)))
+    return op.minimum(tensor, context.operand(high, str(kind)))
 
 
 @converter("aten.clamp.Tensor", "aten.clip.Tensor")
