@@ -71,6 +71,23 @@ def test_a_body_of_another_type_than_the_function_says_is_not_built():
         weft.compile(mod)
 
 
+@pytest.mark.parametrize("kind", ["a call", "another variable", "a constant", "a tuple"])
+def test_a_variable_of_another_type_than_its_value_is_not_built(kind):
+    x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    value = {
+        "a call": relax.op.add(x, x), "another variable": x, "a tuple": relax.Tuple([x]),
+        "a constant": relax.const(np.ones(4, "float32")),
+    }[kind]  # fmt: skip
+    value = relax.BlockBuilder().normalize(value)
+    y = relax.Var("y", relax.TensorStructInfo((4,), "int32"))
+    body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(y, value)])], y)
+    mod = weft.IRModule({"main": relax.Function([x], body, y.struct_info)})
+    message = "main: variable y: expected the type of its value, "
+    assert type_problem(mod).startswith(message)
+    with pytest.raises(VerifyError, match=message):
+        relax.build(mod)
+
+
 def test_a_call_of_another_number_of_arguments_is_named():
     assert "call of f: expected 2 arguments, got 1" in type_problem(with_f(of_two))
 

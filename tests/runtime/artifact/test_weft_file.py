@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -223,6 +224,16 @@ def test_entries_that_share_bytes_are_refused(saved, tmp_path):
                 setattr(copy, field, getattr(first, field))
             archive.filelist.append(copy)
     with pytest.raises(ArtifactFormatError, match=r"its entries have \d+ bytes, and the file has"):
+        weft.load(path)
+
+
+def test_two_entries_of_one_name_are_refused(saved, tmp_path):
+    path = tmp_path / "twice.weft"
+    shutil.copy(saved, path)
+    with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        archive.writestr("code.o", archive.read("code.o"))
+    with pytest.raises(ArtifactFormatError, match="two entries have one name"):
         weft.load(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -17,6 +18,7 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
+from weft.tir.buffer import BufferLoad
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
@@ -581,3 +583,37 @@ def test_a_schedule_that_fails_costs_speed_not_the_model(monkeypatch):
         _, *results = results_of(func, [data], (8,))
     for result in results:
         np.testing.assert_array_equal(result, data + data)
+
+
+def chain(step, length):
+    """A function that does a step so many times, each with the result of the one before."""
+    data = te.placeholder((3, 5), name="x")
+    value = data
+    for _ in range(length):
+        value = step(value)
+    return te.create_prim_func([data, value]), [int(extent) for extent in value.shape]
+
+
+def joined(x):
+    return topi.concatenate([x, x, x], axis=0)
+
+
+def around(x):
+    """Each element and its neighbours to both sides, with borders of 0."""
+    wide = topi.nn.pad(x, [0, 1], [0, 1])
+    return te.compute(x.shape, lambda i, j: wide[i, j] - 2 * wide[i, j + 1] + wide[i, j + 2])
+
+
+@pytest.mark.parametrize("step", [joined, around])
+def test_programs_are_linear_in_the_length_of_a_chain(step):
+    """A block that is read several times is not inlined again and again: 3**n loads."""
+    loads = []
+    for length in (5, 6, 7, 8):
+        func = scheduled(chain(step, length)[0])
+        loads.append(len(collect(func.body, BufferLoad)))
+    grown = [after - before for before, after in itertools.pairwise(loads)]
+    assert max(grown) <= 64
+    func, shape = chain(step, 4)
+    _, expected, interpreted, native = results_of(func, [floats(3, 5)], shape)
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-5, atol=1e-5)

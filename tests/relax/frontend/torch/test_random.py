@@ -142,3 +142,16 @@ def test_draws_of_nested_graphs_differ():
     assert (made[0] != made[1]).any()
     assert (made[0] != made[2]).any()
     assert (made[1] != made[2]).any()
+
+
+class Twice(torch.nn.Module):
+    """Calls that are equal but for their number, which keeps passes from computing them once."""
+
+    def forward(self, x):
+        return torch.rand(64), torch.rand(64), torch.rand_like(x), torch.rand_like(x)
+
+
+def test_equal_calls_give_different_numbers():
+    x = torch.zeros(64)
+    drawn = [np.asarray(item) for item in weft.compile(Twice(), (x,), cache=False)(x)]
+    assert len({item.tobytes() for item in drawn}) == 4

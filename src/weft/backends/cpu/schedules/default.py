@@ -21,6 +21,7 @@ import functools
 import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 from weft.backends.cpu.schedules import (
     attention,
@@ -42,6 +43,8 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
 logger = logging.getLogger(__name__)
+_MOST_LOADS: Final = 64
+"""Loads that a block reads several times in another one may have there after it was inlined."""
 
 Program = Callable[[Schedule], bool]
 
@@ -236,9 +239,22 @@ def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
         return False
     if isinstance(nest.stores[0].value, BufferLoad):
         return True  # only moves elements
+    if any(_multiplies(nest, consumer) for consumer in consumers):
+        return False
     if any(not consumer.is_spatial and _repeats(consumer) for consumer in consumers):
         return False
     return nest.calls == 0 or (len(consumers) == 1 and consumers[0].is_spatial)
+
+
+def _multiplies(nest: Nest, consumer: Nest) -> bool:
+    """Whether the consumer would hold the block's loads several times, and many of them.
+
+    A chain of such blocks (a tensor joined with itself, and that again) would become a program that
+    is exponential in its length.
+    """
+    written = nest.stores[0].buffer
+    reads = sum(load.buffer is written for load in consumer.loads)
+    return reads > 1 and reads * len(nest.loads) > _MOST_LOADS
 
 
 def _repeats(consumer: Nest) -> bool:
