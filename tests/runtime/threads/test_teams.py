@@ -191,7 +191,8 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 """
 )
 CHANGING = """
-import time
+import sys, time
+from pathlib import Path
 for step in range(3000):  # other parts, pieces and numbers of threads in each loop of a call
     with threads.own_num_threads(2 + step % 5):
         x = zeros(1 + step % 13)
@@ -199,9 +200,17 @@ for step in range(3000):  # other parts, pieces and numbers of threads in each l
     assert set(x.tolist()) == {LOOPS}, (step, x.tolist())
     if step % 100 == 0:
         time.sleep(0.01)  # its workers sleep
-before = time.process_time()
-time.sleep(0.5)
-assert time.process_time() - before < 0.25, "workers that have nothing to do do not sleep"
+def sleeps(task):
+    return (task / "stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+workers = [item for item in Path("/proc/self/task").glob("*") if item.name != str(os.getpid())]
+asleep = looks = 0
+while asleep < 20:  # looks in a row: a worker that waits for work by asking for it is seen awake
+    asleep = asleep + 1 if all(map(sleeps, workers)) else 0
+    looks += 1
+    if looks > 30_000:
+        sys.exit("workers that have nothing to do do not sleep")
+    time.sleep(0.01)
 """
 REFUSED = """
 import resource  # no thread can be had: the caller does all
