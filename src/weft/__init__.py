@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.compat.install import install_as_tvm as install_as_tvm
     from weft.driver.build import build as build
     from weft.driver.compile import compile as compile
+    from weft.driver.quantization.quantize import quantize as quantize
     from weft.ir import instrument as instrument
     from weft.ir import transform as transform
     from weft.ir.module import IRModule as IRModule
@@ -100,6 +101,7 @@ _NAMES = {
     "metal": "weft.runtime.device",
     "mtl": "weft.runtime.device:metal",
     "opencl": "weft.runtime.device",
+    "quantize": "weft.driver.quantization.quantize",
     "register_func": "weft.runtime.registry",
     "rocm": "weft.runtime.device",
     "transform": "weft.ir:transform",

@@ -11,7 +11,7 @@ from weft.driver import model_cache
 from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
 from weft.driver.pipeline import Pipeline, relax_pipeline_of
 from weft.driver.progress import Progress
-from weft.driver.sources import Imported, Request, import_model
+from weft.driver.sources import Imported, Request, import_model, request_of
 from weft.driver.training import warn_of_training
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
@@ -89,7 +89,7 @@ def compile(  # noqa: A001 - TVM's name
     if num_threads is not None:
         own_num_threads(num_threads)  # raises for an invalid number of threads
     resolved = target_meant(None if target is _UNSET else target)
-    request = _request(_as_module(model), example_inputs, dynamic_shapes, options)
+    request = request_of(_as_module(model), example_inputs, dynamic_shapes, options)
     if _has_no_graph(request.model):
         return build(request.model, resolved, pipeline=tir_pipeline)
     with Progress(_name_of(request.model)) as progress:
@@ -126,13 +126,13 @@ def _finished(
 def _made(request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")
-    return _compiled(import_model(request), target, pipelines)
+    return compile_imported(import_model(request), target, pipelines)
 
 
-def _compiled(
+def compile_imported(
     imported: Imported, target: Target, pipelines: tuple[Pipeline, Pipeline]
 ) -> CompiledModel:
-    """Compile an imported model."""
+    """Compile an imported model, without any cache of models."""
     refuse_distributed(imported.module, "weft.compile")
     tell("passes on the graph")
     with target, listening(None):  # progress is not shown for kernels that only fold constants
@@ -202,19 +202,6 @@ def _as_module(model: Any) -> Any:
     if isinstance(model, dict | list | tuple):
         return as_module(model) if all(isinstance(x, Function | PrimFunc) for x in items) else model
     return as_module(model) if isinstance(model, Function | PrimFunc) else model
-
-
-def _request(
-    model: object, examples: object, dynamic_shapes: object, options: Mapping[str, object]
-) -> Request:
-    if isinstance(examples, Mapping):
-        args, kwargs = (), dict(examples)
-    else:
-        kwargs = {}
-        args = tuple(examples) if isinstance(examples, tuple | list) else (examples,)
-    if examples is None:
-        args = ()
-    return Request(model, args, kwargs, dynamic_shapes, examples is not None, dict(options))
 
 
 def _has_no_graph(model: object) -> bool:

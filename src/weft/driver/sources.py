@@ -62,6 +62,8 @@ class Source:
     classes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     key: str = field(kw_only=True)
+    needs_examples: bool = False
+    """Whether example inputs say what shapes and types the model is compiled for."""
 
 
 SOURCES: Final = (
@@ -73,10 +75,12 @@ SOURCES: Final = (
     Source(
         "torch.nn.Module", "weft.driver.torch_models:import_torch_module",
         ("torch.nn.modules.module:Module",), key="weft.driver.torch_keys:key_of_module",
+        needs_examples=True,
     ),
     Source(
         "relax.frontend.nn.Module", "weft.driver.nn_models:import_nn",
         ("weft.relax.frontend.nn.core:Module",), key="weft.driver.nn_models:key_of_nn",
+        needs_examples=True,
     ),
     Source(
         "a .pt2 file", "weft.driver.torch_models:import_pt2", suffixes=(".pt2",),
@@ -87,8 +91,24 @@ SOURCES: Final = (
         ("onnx.onnx_ml_pb2:ModelProto", "onnx.onnx_pb:ModelProto"), (".onnx",),
         key="weft.driver.onnx_models:key_of_onnx",
     ),
+    Source(
+        "what weft.quantize gives", "weft.driver.quantization.quantized_model:import_quantized",
+        ("weft.driver.quantization.quantized_model:QuantizedModel",),
+        key="weft.driver.quantization.quantized_model:key_of_quantized",
+    ),
 )  # fmt: skip
 """The kinds of models, in the order in which they are tried."""
+
+
+def request_of(
+    model: object, examples: object, dynamic_shapes: object, options: Mapping[str, object]
+) -> Request:
+    """A request with example inputs as callers give them: a tensor, a tuple, a dict, or None."""
+    is_named = isinstance(examples, Mapping)
+    several = tuple(examples) if isinstance(examples, tuple | list) else (examples,)
+    args = () if examples is None or is_named else several
+    kwargs = dict(examples) if isinstance(examples, Mapping) else {}
+    return Request(model, args, kwargs, dynamic_shapes, examples is not None, dict(options))
 
 
 def import_model(request: Request) -> Imported:

@@ -1,0 +1,1 @@
+"""``weft.quantize``: layers that multiply integers, by numbers measured on samples."""
