@@ -100,11 +100,11 @@ def test_a_percentile_leaves_outliers_out():
     samples = [RNG.standard_normal((4, 16)).astype("float32") for _ in range(20)]
     samples[3][1, 2] = 900
     wide, narrow = [
-        weft.compile(weft.quantize(product(), samples, calibration=name, percentile=99.0, limit=9))
+        weft.compile(weft.quantize(product(), samples, calibration=name, percentile=99.9, limit=9))
         for name in ("minmax", "percentile")
     ]
     x = samples[0]
-    assert relative(narrow(x), x @ W) < 0.1 < 0.5 < relative(wide(x), x @ W)
+    assert relative(narrow(x), x @ W) < 0.2 < 0.5 < relative(wide(x), x @ W)
 
 
 @pytest.mark.parametrize("x", [SAMPLES[0], 1e4 * SAMPLES[1], np.zeros((4, 16), "float32"),

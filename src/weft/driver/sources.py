@@ -92,7 +92,7 @@ SOURCES: Final = (
         key="weft.driver.onnx_models:key_of_onnx",
     ),
     Source(
-        "what weft.quantize gives", "weft.driver.quantization.quantized_model:import_quantized",
+        "a QuantizedModel", "weft.driver.quantization.quantized_model:import_quantized",
         ("weft.driver.quantization.quantized_model:QuantizedModel",),
         key="weft.driver.quantization.quantized_model:key_of_quantized",
     ),
