@@ -127,6 +127,12 @@ def pools():
                  ceil_mode=True),
         2, (1, 2, 3), 1, (3, 2, 1), ceil_mode=True, note="dilation",
     )  # fmt: skip
+    for name, function in (("nn.max_pool1d", nn.max_pool1d), ("nn.avg_pool1d", nn.avg_pool1d)):
+        options = {"stride": 3, "ceil_mode": True}
+        yield row(
+            name, [t(2, 1, "n")], by_torch(function, kernel_size=3, **options), 3, 3,
+            ceil_mode=True, sizes=({"n": 1}, {"n": 2}, {"n": 4}), note="part of a window",
+        )  # fmt: skip
     for name, function in (("nn.max_pool2d", nn.max_pool2d), ("nn.avg_pool2d", nn.avg_pool2d)):
         yield row(
             name, [t("n", 2, 6, 4, 8)], split_channels(by_torch(function, kernel_size=2)),

@@ -144,3 +144,12 @@ def test_binding_leaves_what_does_not_fit_for_the_check():
 def test_extents_say_only_the_symbols_they_use():
     with pytest.raises(IRValueError, match=r"it: expected shape \(n \+ 1,\), n=2, got \(4,\)$"):
         match_extents((4,), ("n + 1",), {"n": 2, "other": 9}, "it")
+
+
+def test_of_long_extents_the_first_that_differs_is_named():
+    long = "min(" * 20 + "n" + ", 2)" * 20
+    message = r"it: expected 2 along axis 1, that is min\(.*\), n=3, got shape \(3, 4, 5\)$"
+    with pytest.raises(IRValueError, match=message):
+        match_extents((3, 4, 5), ("n", long, long), {"n": 3, "m": 4}, "it")
+    with pytest.raises(IRValueError, match=r"it: expected shape \(n, min.*, n=3, got \(3, 4\)$"):
+        match_extents((3, 4), ("n", long, long), {"n": 3}, "it")

@@ -106,14 +106,15 @@ def least_extent(call: Call, axis: int, rank: int, extent: Extent, reach: Extent
     The result is an expression of a symbolic extent: ``max(n, 3)`` for a window of 3 elements.
     """
     padding = call.attrs["padding"][axis] + call.attrs["padding"][rank + axis]
-    least = constant_value(simplified(reach - padding))
+    stride = call.attrs["strides"][axis]
+    # with ceil_mode the last window may lack so many elements
+    spare = stride - 1 if call.attrs.get("ceil_mode") else 0
+    least = constant_value(simplified(reach - padding - spare))
     if constant_value(extent) is not None and least is not None:
         return extent  # the struct-info rule has compared them
     if least is None:
-        return simplified(tir_max(extent, reach - padding))
-    stride = call.attrs["strides"][axis]
-    is_up = bool(call.attrs.get("ceil_mode"))
-    steps_of_nothing = (-(least // stride) if is_up else -least // stride) + 1
+        return simplified(tir_max(extent, reach - padding - spare))
+    steps_of_nothing = -least // stride + 1
     nothing_fits = padding == 0 and steps_of_nothing >= 0
     if least <= (1 if nothing_fits else 0):
         return extent
@@ -138,7 +139,7 @@ def fitting(rule: Rule, reaches: Reach) -> Rule:
         enough = [
             least_extent(call, axis, rank, extent, reach[axis]) for axis, extent in enumerate(space)
         ]
-        name = call.op.name.rpartition(".")[2]
+        name = call.op.name.rpartition(".")[2] + "_window"
         cast = with_dims(bb, data, layout.from_canonical([batch, channels, *enough], order), name)
         if cast is data:
             return rule(bb, call)

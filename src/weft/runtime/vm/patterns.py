@@ -7,6 +7,7 @@ numpy arrays and torch tensors become NDArrays that share their memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from weft.runtime.faults import DivisionFault
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.runtime.vm.bytecode import Pattern
 from weft.support.errors import IRTypeError, IRValueError
+
+LONG: Final = 80
+"""Of how many characters on the extents of a shape are too much to read in an error."""
 
 
 def bind(value: object, pattern: Pattern, symbols: dict[str, int]) -> None:
@@ -92,14 +96,29 @@ def match_extents(
         for size, extent in zip(actual, extents, strict=True):
             matches = matches and _value(extent, symbols, what) == size
     if not matches:
-        known = ", ".join(str(extent) for extent in extents)
-        comma = "," if len(extents) == 1 else ""
-        used = frozenset().union(*map(names_in, extents))
-        values = {name: value for name, value in symbols.items() if name in used}
-        with_values = "".join(f", {name}={value}" for name, value in values.items())
-        raise IRValueError(
-            f"{what}: expected shape ({known}{comma}){with_values}, got {tuple(actual)}"
-        )
+        raise IRValueError(f"{what}: {_difference(actual, extents, symbols, what)}")
+
+
+def _difference(
+    actual: Sequence[int], extents: Sequence[int | str], symbols: dict[str, int], what: str
+) -> str:
+    """What was expected and found; of shapes whose text is long, the first axis that differs."""
+    known = ", ".join(str(extent) for extent in extents)
+    if len(known) > LONG and len(actual) == len(extents):
+        for axis, (size, extent) in enumerate(zip(actual, extents, strict=True)):
+            if (wanted := _value(extent, symbols, what)) != size:
+                return (
+                    f"expected {wanted} along axis {axis}, that is {extent}"
+                    f"{_with_values([extent], symbols)}, got shape {tuple(actual)}"
+                )
+    comma = "," if len(extents) == 1 else ""
+    return f"expected shape ({known}{comma}){_with_values(extents, symbols)}, got {tuple(actual)}"
+
+
+def _with_values(extents: Sequence[int | str], symbols: dict[str, int]) -> str:
+    """The values of the symbols in extents: ``, n=2, m=3``."""
+    used = frozenset().union(*map(names_in, extents))
+    return "".join(f", {name}={value}" for name, value in symbols.items() if name in used)
 
 
 def _value(extent: int | str, symbols: dict[str, int], what: str) -> int:

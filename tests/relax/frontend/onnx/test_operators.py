@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from tests.lib.onnx_models import check, check_node, info, model, node, uniform
+from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
+from weft.relax.frontend.onnx import from_onnx
+from weft.support.errors import IRValueError
 
 pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
@@ -180,6 +182,33 @@ def test_pools(ceil):
 def test_no_window_of_a_pool_starts_in_the_padding(name, shape):
     call = node(name, "x", "y", kernel_shape=[2, 2], strides=[2, 2], pads=[1] * 4, ceil_mode=1)
     check(model([call], [info("x", shape=shape)], ["y"]), uniform(1, 1, 3, 3))
+
+
+SMALL = [  # the elements, the window, the step
+    (1, 2, 2), (1, 3, 3), (2, 3, 2), (2, 3, 4), (4, 3, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "kernel", "step"), SMALL)
+@pytest.mark.parametrize("extent", ["n", None])
+@pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
+def test_ceil_mode_makes_a_window_of_fewer_elements(name, extent, size, kernel, step):
+    """The only rounding of ONNX by which data smaller than the window has one."""
+    call = node(name, "x", "y", kernel_shape=[kernel], strides=[step], ceil_mode=1)
+    x = uniform(1, 2, size)
+    whole = range(0, max(size - kernel, 0) + step, step)
+    starts = [at for at in whole if at < size]
+    parts = [x[..., at : at + kernel] for at in starts]
+    wanted = [part.max(-1) if name == "MaxPool" else part.mean(-1) for part in parts]
+    mod = from_onnx(model([call], [info("x", shape=[1, 2, extent or size])], ["y"]))
+    np.testing.assert_allclose(run(mod, x), np.stack(wanted, -1), rtol=1e-6)
+
+
+def test_what_the_run_finds_smaller_than_a_window_is_named():
+    call = node("MaxPool", "x", "y", kernel_shape=[2], strides=[2])
+    mod = from_onnx(model([call], [info("x", shape=[1, 2, "n"])], ["y"]))
+    with pytest.raises(IRValueError, match=r"max_pool1d_window: expected .* n=1, got \(1, 2, 1\)"):
+        run(mod, uniform(1, 2, 1))
 
 
 def test_normalizations():

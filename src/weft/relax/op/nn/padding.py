@@ -43,14 +43,17 @@ def both_sides(value: Ints, rank: int) -> Array[Extent]:
     return values
 
 
-def check_window(call: Call, what: str, sizes: tuple[Extent, Extent, Extent]) -> None:
+def check_window(
+    call: Call, what: str, sizes: tuple[Extent, Extent, Extent], spare: Extent = 0
+) -> None:
     """Raise if a window is known not to fit; ``sizes``: padded data, window, number of windows.
 
+    The last window may reach over ``spare`` elements more than there are (``ceil_mode``).
     Empty data gives an empty result instead, unless the number of windows is negative. Otherwise a
     graph with a symbolic extent would be accepted, and refused once the extent is known to be 0.
     """
     padded, reach, steps = [simplified(size) for size in sizes]
-    room = constant_value(simplified(padded - reach))
+    room = constant_value(simplified(padded + spare - reach))
     empty = constant_value(padded) == 0 and (constant_value(steps) or 0) >= 0
     if room is not None and room < 0 and not empty:
         fail(call, f"{what} reaches over {reach} elements, the padded data has {padded}")

@@ -43,7 +43,8 @@ def infer_pool(call: Call) -> TensorStructInfo:
     pooled, is_up = x[:2], bool(call.attrs["ceil_mode"])
     for index, window in enumerate(windows_of(call, x[2:], call.attrs["pool_size"])):
         count = window.count_up if is_up else window.count
-        check_window(call, f"axis {index}: the window", (window.padded, window.reach, count))
+        sizes = (window.padded, window.reach, count)
+        check_window(call, f"axis {index}: the window", sizes, window.stride - 1 if is_up else 0)
         pooled.append(count)
     return result(out.from_canonical(pooled, order), info.dtype, vdevice=info.vdevice)
 

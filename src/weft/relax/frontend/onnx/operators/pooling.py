@@ -47,6 +47,7 @@ def max_pool(
             "auto_pad": auto_pad,
         },
     )
+    check_rows(context, x, windows, bool(ceil_mode))
     if not context.wants(1):
         return _pooled(context, x, windows, (MAX, bool(ceil_mode), False))
     return _with_indices(context, x, windows, bool(ceil_mode), bool(storage_order))
@@ -77,7 +78,28 @@ def average_pool(
             "auto_pad": auto_pad,
         },
     )
+    check_rows(context, x, windows, bool(ceil_mode))
     return _pooled(context, x, windows, (AVERAGE, bool(ceil_mode), bool(count_include_pad)))
+
+
+def check_rows(context: Context, x: Value, windows: Windows, ceil_mode: bool) -> None:
+    """Raise OnnxNodeError where ONNX's rounding leaves no window along an axis that has elements.
+
+    Relax's operators say the same of extents that only the run tells, without ONNX's names.
+    """
+    for axis, size in enumerate(context.shape(x, "X")[2:]):
+        count = _window_count(windows, axis, size, ceil_mode)
+        if not isinstance(size, int) or size == 0 or not isinstance(count, int) or count > 0:
+            continue
+        padded = size + context.number(windows.before[axis] + windows.after[axis], x, "X")
+        reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1
+        has_part = reach - padded < windows.strides[axis]
+        advice = ", or set ceil_mode=1 for one from them" if has_part else ""
+        context.fail(
+            f"axis {axis + 2}: expected at least the {reach} elements that a window reaches over, "
+            f"found {padded} with the padding, of which ONNX makes no window (ONNX Runtime may "
+            f"make one of what is there); give it larger data, pad it{advice}"
+        )
 
 
 def _pooled(
@@ -240,6 +262,7 @@ def lp_pool(
             "auto_pad": auto_pad,
         },
     )
+    check_rows(context, x, windows, bool(ceil_mode))
     emit, constant = context.emit, context.constant
     sizes = context.shape(x, "X")[2:]
     after = list(windows.after)

@@ -13,7 +13,7 @@ def count(padded: int, reach: int, stride: int, ceil: bool = False) -> int:
     """The number of windows; IRValueError where the operator's struct-info rule would raise it."""
     room = padded - reach
     steps = (-(-room // stride) if ceil else room // stride) + 1
-    if room < 0 and (padded or steps < 0):
+    if room + (stride - 1 if ceil else 0) < 0 and (padded or steps < 0):
         raise IRValueError(
             f"the window reaches over {reach} elements, the padded data has {padded}"
         )
