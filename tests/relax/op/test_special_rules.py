@@ -19,7 +19,8 @@ ONE_OF_FLOATS = (
     "trigamma i0 i0e i1 i1e sinc entr ndtr log_ndtr ndtri frac"
 ).split()
 TWO_OF_FLOATS = (
-    "atan2 copysign fmax fmin hypot log_add_exp2 xlogy xlog1py zeta nextafter exact_floor_divide"
+    "atan2 copysign fmax fmin hypot log_add_exp log_add_exp2 xlogy xlog1py zeta nextafter "
+    "exact_floor_divide"
 ).split()
 
 

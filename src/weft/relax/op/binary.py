@@ -13,7 +13,7 @@ from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Infer, Replacements, match_scalars, operator
-from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
+from weft.relax.op.infer import VOID, broadcast_infos, check_float, common_dtype, param_name
 from weft.relax.op.lowering import TensorExpression
 from weft.relax.op.reference import binary as reference
 from weft.relax.op.reference.rule import Reference, in_float64
@@ -47,6 +47,13 @@ def infer_arithmetic(call: Call) -> TensorStructInfo | PrimStructInfo:
     if all(isinstance(info, PrimStructInfo) for info in infos):
         return PrimStructInfo(dtype)
     return broadcast_infos(call, infos, dtype)
+
+
+def infer_floats(call: Call) -> StructInfo:
+    """As arithmetic, of floating-point operands."""
+    info = infer_arithmetic(call)
+    check_float(call, info)
+    return info
 
 
 def infer_comparison(call: Call) -> StructInfo:
@@ -149,7 +156,7 @@ maximum = _binary("maximum", infer_arithmetic, topi.maximum, np.maximum, "The la
 minimum = _binary("minimum", infer_arithmetic, topi.minimum, np.minimum, "The smaller of both.")
 log_add_exp = _binary(
     "log_add_exp",
-    infer_arithmetic,
+    infer_floats,
     by_operands(lambda x, y: binary("log_add_exp", x, y, in_wide_float(topi.log_add_exp))),
     np.logaddexp,
     "log(exp(x1) + exp(x2)), without overflow of exp.",

@@ -14,12 +14,11 @@ import numpy as np
 from weft.ir.expr import PrimExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.op.binary import infer_arithmetic, operands
+from weft.relax.op.binary import infer_arithmetic, infer_floats, operands
 from weft.relax.op.definition import Infer, Replacements, operator
-from weft.relax.op.infer import check_float, same_as_float_input
+from weft.relax.op.infer import same_as_float_input
 from weft.relax.op.reference import special as reference
 from weft.relax.op.reference.rule import Reference, in_float64, quiet
-from weft.relax.struct_info import StructInfo
 from weft.tir import intrinsic
 from weft.tir import op as tir_op
 from weft.topi import special
@@ -43,13 +42,6 @@ def _unary(name: str, function: Scalar, numpy: Reference, text: str) -> Callable
         traits=Trait.ELEMENTWISE,
     )
     return row(body)
-
-
-def infer_floats(call: Call) -> StructInfo:
-    """As arithmetic, of floating-point operands."""
-    info = infer_arithmetic(call)
-    check_float(call, info)
-    return info
 
 
 def _binary(
