@@ -61,6 +61,8 @@ class Source:
     load: str
     classes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Suffixes of related files, which its importer refuses with what to do instead."""
     key: str = field(kw_only=True)
     needs_examples: bool = False
     """Whether example inputs say what shapes and types the model is compiled for."""
@@ -89,7 +91,7 @@ SOURCES: Final = (
     Source(
         "onnx.ModelProto", "weft.driver.onnx_models:import_onnx",
         ("onnx.onnx_ml_pb2:ModelProto", "onnx.onnx_pb:ModelProto"), (".onnx",),
-        key="weft.driver.onnx_models:key_of_onnx",
+        (".ort",), key="weft.driver.onnx_models:key_of_onnx",
     ),
     Source(
         "a QuantizedModel", "weft.driver.quantization.quantized_model:import_quantized",
@@ -173,7 +175,7 @@ def _source_of_file(path: Path) -> Source:
     if path.suffix == ".weft":
         raise IRValueError(f"compile: {path.name} is compiled already; load it with weft.load")
     for source in SOURCES:
-        if path.suffix in source.suffixes:
+        if path.suffix in (*source.suffixes, *source.refused):
             if not os.path.isfile(path):
                 what = "a folder" if os.path.isdir(path) else "no file"
                 place = str(path)[-200:]

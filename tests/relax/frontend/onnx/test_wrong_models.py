@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import helper
 
+import weft
 from tests.lib.onnx_models import info, model, node, uniform
 from weft import TVMError
 from weft.relax.frontend.missing import UnsupportedOperatorsError
@@ -68,6 +69,17 @@ def test_a_file_that_is_no_model(tmp_path):
     path.write_text("")
     with pytest.raises(OnnxModelError, match="found no graph in it"):
         from_onnx(path)
+
+
+def test_a_file_of_onnx_runtimes_own_format(tmp_path):
+    path = tmp_path / "m.ort"
+    path.write_bytes(b"\x18\0\0\0ORTM" + bytes(40))
+    message = r"m\.ort: expected an ONNX model, found a file of ONNX Runtime's own format"
+    for read in (from_onnx, weft.compile):
+        with pytest.raises(OnnxModelError, match=message) as caught:
+            read(path)
+        assert 'options.optimized_model_filepath = "model.onnx"' in str(caught.value)
+        assert len(str(caught.value).splitlines()) <= 10
 
 
 def test_no_such_file(tmp_path):

@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
 from weft.relax.frontend.onnx.functions import opset_versions
 from weft.relax.frontend.onnx.protos import ModelProto
 from weft.relax.frontend.onnx.texts import check_texts
 from weft.support.files import read_regular
+
+ORT_MARK: Final = b"ORTM"
+"""What stands at byte 4 of a file in ONNX Runtime's own format, a flatbuffer."""
+ORT_FORMAT: Final = """a file of ONNX Runtime's own format (.ort), which only it reads
+Compile the .onnx file that it was converted from, or write one with ONNX Runtime:
+  options = onnxruntime.SessionOptions()
+  options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+  options.optimized_model_filepath = "model.onnx"
+  options.add_session_config_entry("session.save_model_format", "ONNX")
+  onnxruntime.InferenceSession("model.ort", options)"""
+"""What such a file is, and how to get one that is read."""
 
 
 def load_model(model: object) -> ModelProto:
@@ -34,6 +46,8 @@ def load_model(model: object) -> ModelProto:
 
 
 def _parsed(onnx: ModuleType, data: bytes, what: str) -> ModelProto:
+    if data[4:8] == ORT_MARK:
+        raise OnnxModelError(f"{what}: expected an ONNX model, found {ORT_FORMAT}")
     model: ModelProto = onnx.ModelProto()
     try:
         model.ParseFromString(data)
