@@ -192,6 +192,59 @@ def test_a_loop_of_known_length_is_written_out():
     check(proto, uniform(2))
 
 
+def long_loop(condition):
+    """1,500 steps of four nodes at the most: sums, and the sums so far, halved."""
+    body = graph(
+        [node("Mul", "x hundredth", "part"), node("Add", "s part", "s2"),
+         node("Mul", "s2 half", "o"), condition],
+        [info("i", "int64", []), info("c", "bool", []), info("s", shape=["k"])],
+        [info("c2", "bool", []), info("s2", shape=["k"]), info("o", shape=["k"])],
+    )  # fmt: skip
+    constants = {"m": np.array(1500), "k": np.array(True), "half": np.array(0.5, "float32"),
+                 "hundredth": np.array(0.01, "float32"), "last": np.array(999)}  # fmt: skip
+    return model([node("Loop", "m k x", "y o", body=body)], [info("x", shape=["n"])],
+                 ["y", "o"], constants=constants)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "steps"),
+    [(node("Identity", "c", "c2"), 1500), (node("Less", "i last", "c2"), 1000)],
+)
+def test_a_long_loop_is_a_function(condition, steps):
+    mod = from_onnx(long_loop(condition))
+    assert len(mod.script().splitlines()) < 100
+    x = np.array([1, -2], "float32")
+    end, scanned = run(mod, x)
+    sums = x + 0.01 * x * np.arange(1, steps + 1)[:, None]
+    np.testing.assert_allclose(end, sums[-1], rtol=1e-4)
+    np.testing.assert_allclose(scanned, sums / 2, rtol=1e-4)
+
+
+def test_a_long_loop_of_a_known_number_of_steps_gives_so_many_rows():
+    mod = from_onnx(long_loop(node("Identity", "c", "c2")))
+    assert mod["main"].ret_struct_info.fields[1].shape[0].value == 1500
+
+
+def test_a_long_loop_over_constants_is_computed_at_import():
+    calls = [node("Add", "s one", "s1"), node("Mul", "s1 one", "s2"), node("Identity", "c", "c2")]
+    body = graph(calls, [info("i", "int64", []), info("c", "bool", []), info("s", "int64", [])],
+                 [info("c2", "bool", []), info("s2", "int64", [])])  # fmt: skip
+    constants = {"m": np.array(900), "zero": np.array([0]), "one": np.array([1])}
+    proto = model([node("Loop", "m - zero", "y", body=body), node("Expand", "x y", "z")],
+                  [info("x", shape=[1])], ["z"], constants=constants)  # fmt: skip
+    assert from_onnx(proto)["main"].ret_struct_info.shape[0].value == 900
+
+
+def test_a_long_loop_that_changes_the_rank_is_written_out(monkeypatch):
+    monkeypatch.setattr("weft.relax.frontend.onnx.operators.control.WRITTEN", 4)
+    calls = [node("Unsqueeze", "s zero", "s2"), node("Identity", "c", "c2")]
+    body = graph(calls, [info("i", "int64", []), info("c", "bool", []), info("s")],
+                 [info("c2", "bool", []), info("s2")])  # fmt: skip
+    proto = model([node("Loop", "m - x", "y", body=body)], [info("x", shape=[2])], ["y"],
+                  constants={"m": np.array(3), "zero": np.array([0])})  # fmt: skip
+    assert run(from_onnx(proto), uniform(2)).shape == (1, 1, 1, 2)
+
+
 def test_a_loop_stops_by_its_condition():
     body = counting_loop(node("Less", "i two", "c2"))
     proto = model([node("Loop", "- k x", "y o", body=body)], [info("x", shape=[2])], ["y", "o"],

@@ -202,3 +202,54 @@ def test_reading_a_sequence_of_no_known_item_is_refused():
     proto = looped(body, [node("SequenceLength", "p", "y")], constants={"minus": np.array(-1)})
     with pytest.raises(OnnxNodeError, match="the rank of its items is not known; construct"):
         from_onnx(proto)
+
+
+def mapped(other, *more):
+    """A map over the rows of x and over another input: their sum with a value from outside."""
+    body = helper.make_graph(
+        [node("Add", "row it", "r"), node("Add", "r outside", "r2"),
+         node("Concat", "r2 r2", "d", axis=0)],
+        "map", [info("row"), info("it")], [info("r2"), info("d")],
+    )  # fmt: skip
+    nodes = [
+        node("SplitToSequence", "x", "p", axis=0, keepdims=0), *more,
+        node("SequenceMap", f"p {other}", "r d", body=body),
+        node("ConcatFromSequence", "r", "y", axis=0, new_axis=1),
+        node("ConcatFromSequence", "d", "z", axis=0),
+    ]  # fmt: skip
+    constants = {"outside": np.array([10, 20], "float32")}
+    return model(nodes, [info("x", shape=["n", 2])], ["y", "z"], constants=constants)
+
+
+MAPPED = {
+    "p": lambda x: x,
+    "other": lambda x: x * 2,
+    "outside": lambda x: np.array([10, 20]),
+}  # fmt: skip
+"""What is mapped over beside the rows: them again, another sequence, a tensor."""
+
+
+@pytest.mark.parametrize("other", MAPPED)
+def test_a_map_over_as_many_items_as_the_run_tells(other):
+    doubled = [node("Add", "x x", "x2"), node("SplitToSequence", "x2", "other", keepdims=0)]
+    mod = from_onnx(mapped(other, *doubled))
+    for rows in (1, 4):
+        x = uniform(rows, 2)
+        sums = x + MAPPED[other](x) + [10, 20]
+        y, z = run(mod, x)
+        np.testing.assert_allclose(y, sums, rtol=1e-6)
+        np.testing.assert_allclose(z.reshape(rows, 4), np.concatenate([sums, sums], 1), rtol=1e-6)
+
+
+def test_a_map_inside_of_a_map():
+    inner = helper.make_graph([node("Mul", "e row", "f")], "map", [info("e")], [info("f")])
+    outer = helper.make_graph(
+        [node("SequenceMap", "p", "m", body=inner), node("ConcatFromSequence", "m", "c", axis=0)],
+        "map", [info("row")], [info("c")],
+    )  # fmt: skip
+    nodes = [node("SplitToSequence", "x", "p", axis=0, keepdims=0),
+             node("SequenceMap", "p", "q", body=outer),
+             node("ConcatFromSequence", "q", "y", axis=0, new_axis=1)]  # fmt: skip
+    x = uniform(3, 2)
+    result = run(from_onnx(model(nodes, [info("x", shape=["n", 2])], ["y"])), x)
+    np.testing.assert_allclose(result, [(x * row).ravel() for row in x], rtol=1e-6)

@@ -28,7 +28,7 @@ from weft.relax.frontend.onnx.loop_states import State, TensorState, state_of
 from weft.relax.frontend.onnx.protos import GraphProto
 from weft.relax.frontend.onnx.results import flat_expr
 from weft.relax.frontend.onnx.run_sequences import run_sequence
-from weft.relax.frontend.onnx.value import GraphValue, RunSequence, SequenceValue, Value
+from weft.relax.frontend.onnx.value import Dim, GraphValue, RunSequence, SequenceValue, Value
 from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import (
     FuncStructInfo,
@@ -38,8 +38,8 @@ from weft.relax.struct_info import (
 )
 from weft.runtime.vm.rows import ADD, STACK
 
-Slices = Callable[[Expr], list[Value]]
-"""From the number of a step to what a Scan's body gets of the tensors that it scans."""
+Slices = Callable[[Expr], Sequence[GraphValue]]
+"""From the number of a step to what a body gets after the states: slices of scanned tensors."""
 
 
 def dynamic_loop(
@@ -49,11 +49,15 @@ def dynamic_loop(
     carried: Sequence[GraphValue | None],
     body: GraphProto,
     slices: Slices | None = None,
+    count: Dim | None = None,
 ) -> list[GraphValue | None]:
     """The carried values and what is scanned out when the loop has ended.
 
-    The body is a Loop's; with ``slices`` it is a Scan's, which has no condition.
+    The body is a Loop's; with ``slices`` it is a Scan's, which has ``count`` steps, no condition.
     """
+    if condition is None or (condition.constant is not None and condition.constant.all()):
+        known = None if limit is None else limit.constant
+        count = count if known is None else max(int(known.ravel()[0]), 0)
     decided = limit if limit is not None and limit.constant is None else condition or limit
     kept = _kept_states(body, carried, (2, 1) if slices is None else (0, 0))
     changing = [value for index, value in enumerate(carried) if index not in kept]
@@ -61,7 +65,7 @@ def dynamic_loop(
     states = [state_of(context, value) for value in firsts]
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
-    loop.slices, loop.kept = slices, kept
+    loop.slices, loop.kept, loop.count = slices, kept, count
     scanned = loop.trial()
     results = loop.build(condition, firsts, scanned)
     return loop.with_kept(results)
@@ -118,6 +122,8 @@ class _Loop:
         self.slices: Slices | None = None
         self.kept: dict[int, GraphValue | None] = {}
         """States that the body hands on as they are, which ``states`` leaves out."""
+        self.count: Dim | None = None
+        """How many steps there are, where no condition ends the loop before."""
         if limit is not None:
             self.limit = self._scalar(limit)
 
@@ -130,13 +136,15 @@ class _Loop:
             step = Var("step", TensorStructInfo([], "int64"))
             going = Var("going", TensorStructInfo([], "bool"))
             with opened_block(context.builder, [step, going, *params]):
-                _, afters, rows = self._body([step, going, *params])
+                again, afters, rows = self._body([step, going, *params])
             changed = []
             for state, param, after in zip(self.states, params, afters, strict=True):
                 if isinstance(after, Value) and after.shape is None:
                     self._need("carries on")
                 changed.append(state.weaken(context, param, after))
             changes = any(changed)
+        if again.expr is not going and not (again.constant is not None and again.constant.all()):
+            self.count = None
         return [self._scanned(value) for value in rows]
 
     def _scanned(self, value: Value) -> TensorState:
@@ -145,7 +153,7 @@ class _Loop:
         outside = self.context.builder.known_symbols()
         if any(symbol not in outside for dim in dims for symbol in symbolic_vars(dim)):
             self._need("scans out")
-        return TensorState([None, *dims], value.elem or 0, value.dtype)
+        return TensorState([self.count, *dims], value.elem or 0, value.dtype)
 
     def _need(self, what: str) -> NoReturn:
         """Raise ConstantNeededError: then the steps are written out, if their number is known."""

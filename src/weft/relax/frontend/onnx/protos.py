@@ -136,8 +136,8 @@ class GraphProto(Message, Protocol):
     """A graph: nodes in order, and what they read."""
 
     name: str
-    node: Sequence[NodeProto]
-    input: Sequence[ValueInfoProto]
+    node: MutableSequence[NodeProto]
+    input: MutableSequence[ValueInfoProto]
     output: Sequence[ValueInfoProto]
     value_info: Sequence[ValueInfoProto]
     initializer: Sequence[TensorProto]

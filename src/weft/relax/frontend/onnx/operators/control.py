@@ -1,8 +1,8 @@
 """Control flow: If, Loop, Scan.
 
 A choice that is known at import takes its branch; else it becomes a ``relax.If``, whose branches
-must agree in their structure. Loops whose number of steps is known are written out step by step;
-other loops are recursive functions (weft.relax.frontend.onnx.loops).
+must agree in their structure. Short loops whose number of steps is known are written out step by
+step; other loops are recursive functions (weft.relax.frontend.onnx.loops).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr, If, SeqExpr, Tuple
 from weft.relax.frontend.onnx.blocks import opened_block
+from weft.relax.frontend.onnx.checks import sub_graphs
 from weft.relax.frontend.onnx.choices import Branch, BranchesDifferError, condition_key, insist
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.loops import dynamic_loop
@@ -30,6 +31,8 @@ from weft.support.errors import TVMError
 
 STEPS: Final = 4096
 """Loops of more steps than this are not written out."""
+WRITTEN: Final = 2048
+"""How many nodes a loop may become when it is written out, unless it can only be written out."""
 
 
 @converter("If")
@@ -122,24 +125,28 @@ def loop(
 ) -> Sequence[GraphValue | None]:
     """The body again and again: carried values, then what each step scans out, stacked.
 
-    A loop whose number of steps is known is written out.
+    A loop whose number of steps is known is written out, unless it is long.
     """
     is_known = all(value is None or value.constant is not None for value in (trips, condition))
     if not is_known:
         return dynamic_loop(context, trips, condition, carried, body)
-    limit = None if trips is None else context.ints(trips, "M")
-    most = None if limit is None else limit[0]
+    most = None if trips is None else int(context.array(trips, "M").ravel()[0])
     going = condition
     states = list(carried)
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
-    step = 0
+    step, few = 0, max(WRITTEN // _size(body), 1)
     while most is None or step < most:
         known = None if going is None else going.constant
         if known is not None and not known.ravel()[0]:
             break
+        # the steps that were written out before a function is made are removed as dead code
         if step >= STEPS or (going is not None and known is None):
-            # the steps that were written out so far are not used, and removed as dead code
             return dynamic_loop(context, trips, condition, carried, body)
+        is_long = step == few or (step == 1 and most is not None and most > few)
+        if is_long and not _is_constant([*states, *[items[-1] for items in scanned]]):
+            results = _as_function(context, trips, condition, carried, body)
+            if results is not None:
+                return results
         index = context.constant(step, "int64")
         flag = going if going is not None else context.constant(True)
         outputs = context.translator.graph(body, context.scope, [index, flag, *states])
@@ -151,6 +158,31 @@ def loop(
     infos = body.output[1 + len(states) :]
     outs = zip(scanned, infos, strict=True)
     return [*states, *[_stacked(context, items, info, 0) for items, info in outs]]
+
+
+def _size(body: GraphProto) -> int:
+    """How many nodes a body has, with those of the graphs inside of it."""
+    inside = [_size(graph) for node in body.node for graph in sub_graphs(node)]
+    return max(len(body.node) + sum(inside), 1)
+
+
+def _is_constant(values: Sequence[GraphValue | None]) -> bool:
+    """Whether a step computes nothing that is left to the program."""
+    return all(isinstance(value, Value) and value.constant is not None for value in values)
+
+
+def _as_function(
+    context: Context,
+    trips: Value | None,
+    condition: Value | None,
+    carried: Sequence[GraphValue | None],
+    body: GraphProto,
+) -> list[GraphValue | None] | None:
+    """The results of a loop as a function; None where only known steps make the body's sense."""
+    try:
+        return dynamic_loop(context, trips, condition, carried, body)
+    except TVMError:
+        return None
 
 
 def _stacked(context: Context, items: Sequence[Value], info: ValueInfoProto, axis: int) -> Value:
@@ -232,7 +264,7 @@ def _scanned(
     along = axes or [0] * len(inputs)
     places = [context.axis(x, axis) for x, axis in zip(inputs, along, strict=True)]
     steps = context.shape(inputs[0], "scan input")[places[0]]
-    if not isinstance(steps, int) or steps > STEPS:
+    if not isinstance(steps, int) or steps > STEPS or steps * _size(body) > WRITTEN:
         scans = Scans(inputs, places, list(ways), steps)
         return _scanned_by_loop(context, body, states, scans, (out_ways, out_axes))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - count)]
@@ -288,7 +320,7 @@ def _scanned_by_loop(
     ways, axes = outwards
     limit = context.value(context.dim_expr(scans.steps))
     values = dynamic_loop(
-        context, limit, None, states, body, lambda step: scans.slices(context, step)
+        context, limit, None, states, body, lambda step: scans.slices(context, step), scans.steps
     )
     results = [expect(value, Value) for value in values]
     rows = results[len(states) :]

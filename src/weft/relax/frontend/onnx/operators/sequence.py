@@ -11,9 +11,12 @@ import numpy as np
 
 from weft.ir.node import expect
 from weft.relax import op
+from weft.relax.expr import Expr
 from weft.relax.frontend.onnx import run_sequences
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import FLOAT
+from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.operators.indexing import check_sizes
 from weft.relax.frontend.onnx.protos import GraphProto, TypeProto
 from weft.relax.frontend.onnx.registry import converter
@@ -163,8 +166,10 @@ def split_to_sequence(
 @converter("SequenceMap", since=17)
 def sequence_map(
     context: Context, sequence: GraphValue, *others: GraphValue, body: GraphProto
-) -> list[SequenceValue]:
+) -> Sequence[GraphValue | None]:
     """The body on each item, with the items of other sequences and with tensors."""
+    if any(isinstance(value, RunSequence) for value in (sequence, *others)):
+        return _mapped_by_loop(context, [sequence, *others], body)
     first = items_of(context, sequence)
     results = []
     for index, item in enumerate(first):
@@ -181,6 +186,44 @@ def sequence_map(
         _sequence([outputs[index] for outputs in results], sequence, *others)
         for index in range(len(body.output))
     ]
+
+
+def _mapped_by_loop(
+    context: Context, given: Sequence[GraphValue], body: GraphProto
+) -> Sequence[GraphValue | None]:
+    """A map over as many items as the run tells: a loop that appends what the body gives."""
+    sequences = [isinstance(value, SequenceValue | RunSequence) for value in given]
+    inputs = [
+        run_sequence(context, value) if is_sequence else value
+        for value, is_sequence in zip(given, sequences, strict=True)
+    ]
+
+    def items(step: Expr) -> list[GraphValue]:
+        """What the body gets in one step."""
+        place = context.value(step)
+        return [
+            run_sequences.item_at(context, value, place)
+            if isinstance(value, RunSequence)
+            else value
+            for value in inputs
+        ]
+
+    count = run_sequences.length(context, expect(inputs[0], RunSequence))
+    empty = [SequenceValue([], None) for _ in body.output]
+    return dynamic_loop(context, count, None, empty, _appending(body), items)
+
+
+def _appending(body: GraphProto) -> GraphProto:
+    """The body of a map as that of a loop: it gets sequences first, and appends its outputs."""
+    onnx = need_onnx()
+    graph = type(body)()
+    graph.CopyFrom(body)
+    for index, output in reversed(list(enumerate(body.output))):
+        before, after = [f"map {body.name}: {index}, {when}" for when in ("before", "after")]
+        graph.node.append(onnx.helper.make_node("SequenceInsert", [before, output.name], [after]))
+        graph.output[index].CopyFrom(onnx.ValueInfoProto(name=after))
+        graph.input.insert(0, onnx.ValueInfoProto(name=before))
+    return graph
 
 
 @converter("Optional", since=15)
