@@ -118,6 +118,15 @@ def test_bounds_of_variables_are_asked_for():
     assert analyzer.can_prove(I >= 0)
 
 
+def test_computed_extents_are_not_negative():
+    analyzer, extent = Analyzer(), (N + 7) // 8
+    assert not analyzer.can_prove(extent >= 0)
+    analyzer.bind_nonnegative(extent)
+    assert analyzer.can_prove(extent >= 0)
+    assert analyzer.can_prove((7 + N) // 8 + 1 > 0)
+    assert not analyzer.can_prove(N >= 0)
+
+
 def test_constant_ranges_are_told_from_other_bounds():
     analyzer = Analyzer()
     analyzer.bind(I, Range(0, 8))

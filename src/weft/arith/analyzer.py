@@ -212,9 +212,15 @@ class Analyzer:
         dom = self._facts.ranges.get(var)
         return dom is not None and isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)
 
-    def bind_nonnegative(self, var: Var) -> None:
-        """State that ``var`` is at least 0: an extent."""
-        self.update(var, ConstIntBound(0, POS_INF))
+    def bind_nonnegative(self, extent: PrimExpr) -> None:
+        """State that an extent, a variable or what is computed of some, is at least 0."""
+        if isinstance(extent, Var):
+            self.update(extent, ConstIntBound(0, POS_INF))
+            return
+        facts = self._facts
+        for form in (extent, self.simplify(extent)):
+            facts.expr_bounds.append((form, 0, POS_INF))
+        facts.forget()
 
     @deep_recursion
     def simplify(self, expr: PrimExpr, steps: int = 2) -> PrimExpr:

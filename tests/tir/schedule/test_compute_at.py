@@ -212,6 +212,31 @@ def test_symbolic_extents_get_predicates():
             assert_same_meaning(before, sch.mod, {"n": n})
 
 
+def test_computed_extents_of_fused_loops_need_no_predicate():
+    """An extent of a parameter is no negative number, whatever the variables are."""
+
+    @T.prim_func
+    def before(a: T.handle, c: T.handle, n: T.int64) -> None:
+        m = T.int64()
+        A = T.match_buffer(a, (m, (n + T.int64(7)) // T.int64(8)))
+        B = T.alloc_buffer((m, (n + T.int64(7)) // T.int64(8)))
+        C = T.match_buffer(c, (m, (n + T.int64(7)) // T.int64(8)))
+        for i, j in T.grid(m, (n + T.int64(7)) // T.int64(8)):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(m, (n + T.int64(7)) // T.int64(8)):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    sch.compute_at("B", sch.fuse(*sch.get_loops("C")))
+    assert "T.where" not in sch.mod.script()
+    for m, n in ((0, 0), (1, 1), (3, 17)):
+        assert_same_meaning(before, sch.mod, {"m": m, "n": n})
+
+
 def test_a_packed_buffer_is_solved_by_the_inverse_of_its_indices():
     @T.prim_func
     def before(a: T.handle, c: T.handle) -> None:

@@ -217,10 +217,10 @@ def outer_analyzer(state: ScheduleState, sref: StmtSRef) -> Analyzer:
 
 
 def know_shapes(state: ScheduleState, sref: StmtSRef, analyzer: Analyzer) -> None:
-    """Tell the analyzer that the symbols which are extents of parameters are not negative."""
+    """Tell the analyzer that extents of parameters are not negative, computed ones neither."""
     for buffer in state.function_of(sref)[1].buffer_map.values():
         for extent in buffer.shape:
-            if isinstance(extent, Var):
+            if not isinstance(extent, IntImm):
                 analyzer.bind_nonnegative(extent)
 
 

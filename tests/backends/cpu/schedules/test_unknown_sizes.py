@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import te, tir, topi
+from weft import relax, te, tir, topi
 from weft.backends.cpu.schedules import default
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
@@ -49,3 +49,18 @@ def test_the_last_columns_are_summed_in_whole_vectors(products):
             if store.buffer.scope() == "local"]  # fmt: skip
     assert sums
     assert 1 not in {store.value.dtype.lanes for store in sums}
+
+
+def test_rows_of_a_computed_number_are_summed_as_exactly():
+    """The first element is most of each sum: added one by one, the others would be cut off."""
+    builder = relax.BlockBuilder()
+    m, n = [tir.SizeVar(name, "int64") for name in "mn"]
+    x = relax.Var("x", relax.TensorStructInfo([m, n, 20000], "float32"))
+    with builder.function("main", [x]):
+        every_eighth = builder.emit(relax.op.strided_slice(x, [1], [0], [n], [8]))
+        builder.emit_func_output(builder.emit(relax.op.nn.softmax(every_eighth, 2)))
+    data = np.full((2, 17, 20000), -12.0, "float32")
+    data[..., 0] = 0
+    result = np.asarray(weft.compile(builder.get(), target="llvm", cache=False)(data))
+    assert result.shape == (2, 3, 20000)
+    np.testing.assert_allclose(result.astype("float64").sum(-1), 1, atol=1e-4)
