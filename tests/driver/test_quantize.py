@@ -78,8 +78,10 @@ def test_bias_correction_takes_the_mean_error_away():
     )
 
 
-def test_the_processor_multiplies_bytes():
-    compiled = weft.compile(weft.quantize(product(), SAMPLES), target="llvm -mcpu=cascadelake")
+@pytest.mark.parametrize("method", ["static", "dynamic"])
+def test_the_processor_multiplies_bytes(method):
+    quantized = weft.quantize(product(), SAMPLES, method=method)
+    compiled = weft.compile(quantized, target="llvm -mcpu=cascadelake")
     assert re.search("vpdpbusd", compiled.get_source("asm"))
 
 

@@ -43,6 +43,7 @@ from weft.target.features import required_features
 from weft.target.target import Target, TargetLike, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
+from weft.tir.analysis.intrinsic_calls import check_intrinsic_calls
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.trusted_parts import refuse_trusted_parts
 
@@ -127,6 +128,7 @@ def build(
         None,
         module.attrs,
     )
+    check_intrinsic_calls(named)
     if checks:
         check_axis_domains(named)
         refuse_trusted_parts(named)
@@ -274,6 +276,7 @@ def relax_build(
         module = BindParams("main", params)(module)
     with resolved:
         verify_calls(module)
+        check_intrinsic_calls(module)
         check_axis_domains(module)
         module = relax_pipeline_of(relax_pipeline)(module)
         refuse_trusted_parts(module)

@@ -26,6 +26,7 @@ from weft.support.progress import listening, tell
 from weft.support.public_entry import public_entry
 from weft.target.target import Target, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
+from weft.tir.analysis.intrinsic_calls import check_intrinsic_calls
 from weft.tir.function import PrimFunc
 
 _UNSET: Final = object()
@@ -137,6 +138,7 @@ def compile_imported(
     tell("passes on the graph")
     with target, listening(None):  # progress is not shown for kernels that only fold constants
         verify_calls(imported.module)
+        check_intrinsic_calls(imported.module)
         check_axis_domains(imported.module)
         module = relax_pipeline_of(pipelines[0])(imported.module)
     executable = relax_build(module, target, None, None, pipelines[1])

@@ -85,9 +85,8 @@ class _Inserter(PyExprMutator):
     def numbers(self, activation: Expr, coding: Coding | None) -> tuple[Expr, Expr, Expr]:
         """The inverse of the scale, the zero point and the scale of an activation."""
         if coding is not None:
-            step = np.float32(coding.scale)
-            zero = const(np.array(coding.zero_point, "int32"))
-            return const(np.float32(1) / step, "float32"), zero, const(step, "float32")
+            step, start = np.float32(coding.scale), np.array(coding.zero_point, "int32")
+            return const(np.float32(1) / step, "float32"), const(start), const(step, "float32")
         emit, none = self.builder_.emit, const(0.0, "float32")
         least = emit(op.minimum(emit(op.min(activation)), none))
         greatest = emit(op.maximum(emit(op.max(activation)), none))
@@ -97,7 +96,9 @@ class _Inserter(PyExprMutator):
         whole = emit(op.where(is_wide, width, steps))
         scale, inverse = emit(op.divide(whole, steps)), emit(op.divide(steps, whole))
         point = emit(op.round(emit(op.multiply(emit(op.negative(least)), inverse))))
-        return inverse, emit(op.astype(point, "int32")), scale
+        # As a byte, so that the compiler knows its range.
+        zero = emit(op.astype(emit(op.astype(point, "int32")), "uint8"))
+        return inverse, emit(op.astype(zero, "int32")), scale
 
 
 def insert_integers(func: Function, plans: Sequence[Plan]) -> Function:
