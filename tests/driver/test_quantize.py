@@ -1,5 +1,6 @@
 """``weft.quantize``: integer layers from samples, beside what integers give in numpy."""
 
+import importlib
 import re
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import weft
 from tests.lib.onnx_models import info, model, node
 from weft import relax
+from weft.data import fashion_mnist
 from weft.relax.transform.quantize.numbers import STEPS, coding_of, quantized_weights
 from weft.script import relax as R
 
@@ -281,3 +283,26 @@ def test_a_quantized_model_takes_no_example_inputs():
         weft.compile(quantized, SAMPLES[0])
     with pytest.raises(weft.TVMError, match="quantized already"):
         weft.quantize(quantized, SAMPLES)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_trained_classifiers_keep_their_classes(name):
+    """The shipped networks, calibrated on 32 of the shipped test images."""
+    import torch
+
+    network = importlib.import_module(f"weft.cli.demo_{name}").torch_model(
+        getattr(fashion_mnist, f"load_{name}_parameters")()
+    )
+    images = fashion_mnist.load_subset().as_float()
+    batches = torch.from_numpy(images.reshape(-1, 4, *((784,) if name == "mlp" else (1, 28, 28))))
+    quantized = weft.quantize(network, list(batches[:8]))
+    assert quantized.report.integer_layers == len(quantized.report.layers) >= 2
+    compiled = weft.compile(quantized)
+    with torch.no_grad():
+        exact = torch.cat([network(batch) for batch in batches]).numpy()
+    given = torch.cat([compiled(batch) for batch in batches]).numpy()
+    assert (given.argmax(1) == exact.argmax(1)).mean() >= 0.99
+    cosines = (given * exact).sum(1) / np.linalg.norm(given, axis=1) / np.linalg.norm(exact, axis=1)
+    assert np.quantile(cosines, 0.01) > 0.99
+    assert cosines.mean() > 0.999
