@@ -259,6 +259,7 @@ def test_a_model_that_changes_its_tensors_is_refused():
     [
         ([], {}, "samples: expected at least one, got none"),
         ({"x": SAMPLES[0]}, {}, "expected a list of inputs, .* got dict"),
+        (SAMPLES[0], {}, "got ndarray; write \\[it\\] for a single sample"),
         (3, {}, "expected a list of inputs, .* got int"),
         (SAMPLES, {"method": "int8"}, "method: expected static or dynamic, got 'int8'"),
         (SAMPLES, {"calibration": "kl"}, "calibration: expected minmax or percentile, got 'kl'"),

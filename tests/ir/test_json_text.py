@@ -264,3 +264,30 @@ def test_every_annotation_is_understood_and_says_something():
             if name not in json_text.HIDDEN and "Any" in shown:
                 silent.add(f"{kind.__module__.removeprefix('weft.')}.{kind.__name__}.{name}")
     assert not [name for name in silent if not name.startswith("te.")]
+
+
+def test_a_field_that_is_missing_is_an_error_or_not_needed():
+    """Each field of each node of a graph and a PrimFunc in turn: also those that no one gives."""
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorStructInfo((2, 3), "float32"))
+    with builder.function("main", [x]):
+        y = builder.emit_te(topi.add, x, x)
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(y)))
+    text = weft.ir.save_json(builder.get())
+    entries = json.loads(text)["entries"]
+    left_out = [
+        (place, name)
+        for place, entry in enumerate(entries)
+        if isinstance(entry[-1], dict)
+        for name in entry[-1]
+    ]
+    assert {"struct_info", "provenance", "dtype"} <= {name for _, name in left_out}
+    for place, name in left_out:
+        damaged = json.loads(text)
+        del damaged["entries"][place][-1][name]
+        try:
+            relax.build(weft.ir.load_json(json.dumps(damaged)))
+        except weft.TVMError as error:
+            refusal = error
+        else:
+            continue
+        assert not isinstance(refusal, weft.InternalError), f"{entries[place][1]}.{name}: {refusal}"

@@ -244,6 +244,12 @@ class _Reader:
         except TVMError as error:
             raise IRValueError(f"load_json: node {len(self.values)}, {error}") from error
         self.derived(item, given)
+        for field in slots:
+            if not hasattr(item, field):
+                raise IRValueError(
+                    f"load_json: node {len(self.values)}, {kind.__name__}: its field {field} is "
+                    "missing"
+                )
         return item
 
     def derived(self, item: Node, given: Mapping[str, object]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from weft.driver.progress import Progress
 from weft.driver.quantization.calibration import Program, codings_of, errors_of
 from weft.driver.quantization.quantized_model import QuantizedModel
 from weft.driver.quantization.report import LayerReport, QuantizationReport
@@ -23,7 +24,7 @@ from weft.relax.transform.quantize.layers import Layer, Unsuitable, layers_of
 from weft.relax.transform.quantize.numbers import Coding
 from weft.relax.transform.stages import NORMS
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
-from weft.support.progress import tell
+from weft.support.progress import listening, tell
 from weft.support.public_entry import public_entry
 from weft.target.target import Target, target_meant
 
@@ -145,22 +146,24 @@ def quantize(
     listed = _listed(samples)
     warn_of_training(model)
     examples = listed[0] if _needs_examples(model) else None
-    tell("importing")
-    imported = import_model(request_of(model, examples, dynamic_shapes, options))
-    if imported.signature.states or imported.signature.written:
-        raise UnsupportedError(
-            "quantize: calls of this model change its tensors (a cache, running statistics); "
-            "quantize the part of it that changes none"
-        )
-    program = _prepared(imported, target_meant(target))
-    return _quantized(program, settings, listed)
+    with Progress("weft.quantize") as progress, listening(progress.stage):
+        tell("importing")
+        imported = import_model(request_of(model, examples, dynamic_shapes, options))
+        if imported.signature.states or imported.signature.written:
+            raise UnsupportedError(
+                "quantize: calls of this model change its tensors (a cache, running statistics); "
+                "quantize the part of it that changes none"
+            )
+        program = _prepared(imported, target_meant(target))
+        return _quantized(program, settings, listed)
 
 
 def _listed(samples: Iterable[Any]) -> list[Any]:
-    if isinstance(samples, Mapping) or not isinstance(samples, Iterable):
+    is_single = isinstance(samples, Mapping) or hasattr(samples, "shape")
+    if is_single or not isinstance(samples, Iterable):
         raise IRTypeError(
             "quantize: samples: expected a list of inputs, each a tensor, a tuple or a dict, got "
-            f"{type(samples).__name__}"
+            f"{type(samples).__name__}" + ("; write [it] for a single sample" if is_single else "")
         )
     listed = list(samples)
     if not listed:
