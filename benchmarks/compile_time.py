@@ -1,12 +1,18 @@
 """How long a model takes from torch to its first call: cold, with object code kept, from the cache.
 
-    python -m benchmarks.compile_time [--models resnet18 resnet50 bert] [--repeats 3]
+    python -m benchmarks.compile_time [--models resnet18 resnet50 bert] [--repeats 3] [--profile]
 
 The models are those of ``benchmarks/networks.py``, by the names of the functions that make them.
 Each run is a process of its own with a cache folder of its own; *cold* finds nothing, *objects* the
 machine code of kernels, *models* the whole model. Printed, medians: seconds of the wall and of the
 processors for ``weft.compile`` (its imports and workers included, torch's import not), the time to
 load the saved file in a process that imports ``weft.runtime`` only, and the size of the file.
+
+With ``--profile`` a cold compilation is taken apart instead, up to the end of the first call
+(``benchmarks/compile_profile.py``): of the run whose whole is the median, the seconds of the wall
+that each phase takes in the main process, and those of the processors that LLVM takes in the
+workers, beside the main process. ``--peers`` says what is measured beside it, each in a process of
+its own with empty caches: how long ONNX Runtime takes to load the network, torch.compile to run it.
 """
 
 from __future__ import annotations
@@ -14,13 +20,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.compile_profile import PEERS, TITLES, missing
 from benchmarks.networks import NETWORKS
 
 COMPILE = """
@@ -72,6 +82,53 @@ def measure(name: str, folder: Path) -> dict[str, tuple[float, float]]:
     return found
 
 
+def profiled(engine: str, name: str) -> dict[str, Any]:
+    """What ``benchmarks.compile_profile`` prints in a process with empty caches.
+
+    Raises subprocess.CalledProcessError.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "WEFT_CACHE_DIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
+        environment.pop("WEFT_NO_CACHE", None)
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.compile_profile", engine, name], env=environment,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def print_profile(name: str, peers: Sequence[str], repeats: int) -> None:
+    """Print the phases of a network's cold compilation, and what peers take."""
+    runs = sorted((profiled("weft", name) for _ in range(repeats)), key=lambda run: run["whole"])
+    run = runs[(len(runs) - 1) // 2]
+    phases, whole = run["phases"], run["whole"]
+    parts = {title: phases.get(key, 0.0) for key, title in TITLES.items()}
+    parts["rest"] = whole - sum(phases.values())
+    print(f"{name:<16}{'':<28}{'wall s':>8}{'share':>8}")
+    for title, seconds in parts.items():
+        print(f"{name:<16}{title:<28}{seconds:>8.2f}{seconds / whole:>8.0%}")
+    print(f"{name:<16}{'whole':<28}{whole:>8.2f}{1:>8.0%}")
+    print(f"{name:<16}{'LLVM in workers, cpu s':<28}{run['workers']:>8.2f}")
+    for peer in peers:
+        print(f"{name:<16}{PEERS[peer][1]:<28}{peer_seconds(peer, name, repeats)}")
+
+
+def peer_seconds(peer: str, name: str, repeats: int) -> str:
+    """The median of the seconds that a peer takes, or why there are none."""
+    lacking = missing(peer)
+    if lacking:
+        return f"       -  skipped: {' and '.join(lacking)} not installed"
+    try:
+        times = [profiled(peer, name)["whole"] for _ in range(repeats)]
+    except subprocess.CalledProcessError as error:
+        lines = [
+            line for line in error.stderr.splitlines() if re.match(r"\S+(Error|Exception)", line)
+        ]
+        return f"       -  failed: {(lines or ['no reason given'])[-1][:100]}"
+    return f"{statistics.median(times):>8.2f}"
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -79,7 +136,13 @@ def main() -> None:
     chosen = ["resnet18", "resnet50", "bert"]
     parser.add_argument("--models", nargs="*", choices=names, default=chosen, metavar="NAME")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", action="store_true", help="take a cold compilation apart")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), metavar="NAME")
     options = parser.parse_args()
+    if options.profile:
+        for name in options.models:
+            print_profile(name, options.peers, options.repeats)
+        return
     print(f"{'model':<12}{'':<10}{'wall s':>8}{'cpu s':>8}")
     for name in options.models:
         runs = []

@@ -14,7 +14,7 @@ from weft.codegen.llvm.worker_pool import POOL
 from weft.codegen.parts import parts_of, with_declarations
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
-from weft.support.progress import tell
+from weft.support.progress import phase, tell
 from weft.target.target import TargetLike, as_target
 
 
@@ -40,7 +40,10 @@ def compile_cached(
     sources = sources_of(backend)
 
     def emitted(module: IRModule) -> NativeCode:
-        return backend.emit(module if lower is None else lower(module), resolved, checks=checks)
+        with phase("lowering"):
+            lowered = module if lower is None else lower(module)
+        with phase("emission"):
+            return backend.emit(lowered, resolved, checks=checks)
 
     def key_of(module: IRModule) -> str | None:
         if sources is None:
@@ -61,7 +64,9 @@ def compile_cached(
         return only
     specs = {spec.name: spec for spec in work.specs()}
     ordered = tuple([specs[name] for name in prim_funcs(mod)])
-    return KeptCode(join_objects(objects), ordered, machine, lambda: emitted(mod))
+    with phase("joining"):
+        joined = join_objects(objects)
+    return KeptCode(joined, ordered, machine, lambda: emitted(mod))
 
 
 class _Kept(NamedTuple):
@@ -86,8 +91,9 @@ class _Work:
 
     def add(self, part: IRModule) -> None:
         """Take a part from the cache, or begin to compile it."""
-        key = self._key_of(part)
-        entry = None if key is None else cache.load(key)
+        with phase("cache"):
+            key = self._key_of(part)
+            entry = None if key is None else cache.load(key)
         if entry is not None:
             description, code = entry
             specs = [FunctionSpec.from_json(item) for item in description["specs"]]
@@ -113,6 +119,7 @@ class _Work:
             tell("optimising kernels")
         for key, code in self._new:
             if key is not None:
-                specs = [spec.to_json() for spec in code.specs]
-                cache.store(key, {"specs": specs}, code.object_code)
+                specs, content = [spec.to_json() for spec in code.specs], code.object_code
+                with phase("cache"):
+                    cache.store(key, {"specs": specs}, content)
         return [code.object_code for code in self._codes]

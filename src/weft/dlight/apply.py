@@ -11,6 +11,7 @@ from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
 from weft.support.parameters import mismatch
+from weft.support.progress import phase
 from weft.support.public_entry import calls_of_callers
 from weft.support.recursion import deep_recursion
 from weft.target.target import Target, target_meant
@@ -63,7 +64,8 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
         scheduled_funcs = {}
         for gvar, func in mod.functions.items():
             if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func):
-                new_func = _scheduled(gvar.name_hint, func, rules)
+                with phase("schedules"):
+                    new_func = _scheduled(gvar.name_hint, func, rules)
                 if new_func is not None:
                     scheduled_funcs[gvar] = new_func
         if not scheduled_funcs:

@@ -38,6 +38,7 @@ from weft.runtime.vm.executable import Executable
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.support.garbage import rare_collections
+from weft.support.progress import phase
 from weft.support.public_entry import public_entry
 from weft.target.features import required_features
 from weft.target.target import Target, TargetLike, target_meant
@@ -278,18 +279,21 @@ def relax_build(
         verify_calls(module)
         check_intrinsic_calls(module)
         check_axis_domains(module)
-        module = relax_pipeline_of(relax_pipeline)(module)
+        with phase("graph"):
+            module = relax_pipeline_of(relax_pipeline)(module)
         refuse_trusted_parts(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:
         module = module.without_attr("external_mods").without_attr("const_name_to_constant")
-    lowered = lower_functions(module, {name for item in libraries for name in item.functions})
+    with phase("graph"):
+        lowered = lower_functions(module, {name for item in libraries for name in item.functions})
     if not lowered.tir.functions:
         return Executable(lowered.program, TirExecutable({}, imports=libraries))
     compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     code = object_code(compiled)
-    functions = code.load()
+    with phase("loading"):
+        functions = code.load()
     for helper in lowered.helpers():
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}

@@ -22,7 +22,7 @@ from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.threads.parallel import own_num_threads
 from weft.support.errors import IRTypeError
 from weft.support.garbage import rare_collections
-from weft.support.progress import listening, tell
+from weft.support.progress import listening, phase, tell
 from weft.support.public_entry import public_entry
 from weft.target.target import Target, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
@@ -97,8 +97,9 @@ def compile(  # noqa: A001 - TVM's name
         key = None
         if cache and not verify:
             progress.stage("looking it up")
-            key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
-            stored = None if key is None else model_cache.load(key, num_threads)
+            with phase("cache"):
+                key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
+                stored = None if key is None else model_cache.load(key, num_threads)
             if stored is not None:
                 return _revived(stored, request, resolved, (relax_pipeline, tir_pipeline))
         with _verified(verify) as verification, listening(progress.stage):
@@ -119,7 +120,8 @@ def _finished(
     model.verification = verification()
     if key is not None:
         tell("writing it to the cache")
-        model_cache.store(key, model)
+        with phase("cache"):
+            model_cache.store(key, model)
     return model
 
 
@@ -127,7 +129,9 @@ def _finished(
 def _made(request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")
-    return compile_imported(import_model(request), target, pipelines)
+    with phase("import"):
+        imported = import_model(request)
+    return compile_imported(imported, target, pipelines)
 
 
 def compile_imported(
@@ -136,7 +140,11 @@ def compile_imported(
     """Compile an imported model, without any cache of models."""
     refuse_distributed(imported.module, "weft.compile")
     tell("passes on the graph")
-    with target, listening(None):  # progress is not shown for kernels that only fold constants
+    with (
+        phase("graph"),
+        target,
+        listening(None),
+    ):  # progress is not shown for kernels that only fold constants
         verify_calls(imported.module)
         check_intrinsic_calls(imported.module)
         check_axis_domains(imported.module)

@@ -21,6 +21,7 @@ from weft.runtime.call.spec import FunctionSpec
 from weft.support.errors import CodegenError, InternalError, TVMError
 from weft.support.lazy_property import lazy_property
 from weft.support.llvm_binding import binding
+from weft.support.progress import phase
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.target import TargetLike
 
@@ -171,7 +172,8 @@ def translated(text: str, options: LLVMOptions, wanted: str) -> bytes:
 
 def _translated_here(text: str, job: Job) -> bytes:
     try:
-        return translate(binding(), text, job)
+        with phase("LLVM"):
+            return translate(binding(), text, job)
     except (Refusal, MemoryError) as error:
         raise NotTranslatedError(text, error) from error
 

@@ -18,6 +18,7 @@ from weft.codegen.llvm.worker_process import Worker, WorkerEndedError, can_start
 from weft.support.config import environment_int, usable_processors
 from weft.support.errors import InternalError
 from weft.support.forks import hold_over_forks
+from weft.support.progress import phase
 
 RENEW_AFTER: Final = 1000
 """How many jobs a worker does: it bounds what LLVM may keep in memory of each."""
@@ -215,7 +216,8 @@ class Batch:
         while True:
             for worker in self._answering(0):
                 self._finish(worker)
-            taken = self._pool.take(wait=not self._running)
+            with phase("LLVM"):
+                taken = self._pool.take(wait=not self._running)
             if taken is not None or not self._running:
                 return taken
             self._finish(self._next_to_answer())
@@ -229,7 +231,8 @@ class Batch:
         return [by_number[number] for number, _ in poll.poll(milliseconds)] if by_number else []
 
     def _next_to_answer(self) -> Worker:
-        return self._answering(None)[0]
+        with phase("LLVM"):
+            return self._answering(None)[0]
 
     def _finish(self, worker: Worker) -> None:
         """Take the answer of a worker.

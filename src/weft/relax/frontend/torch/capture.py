@@ -23,6 +23,7 @@ from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.untouched import untouched
 from weft.support.errors import TVMError
 from weft.support.forks import hold_over_forks
+from weft.support.progress import phase
 
 _SHOWN: Final = 4
 _WIDTH: Final = 240
@@ -76,7 +77,7 @@ def capture(
     Raises CaptureError with the head of torch's own report.
     """
     printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
-    with EXPORTING, warnings.catch_warnings(), torch.no_grad():
+    with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             with redirect_stderr(printed), untouched(model), told_shapes(), stand_ins():
