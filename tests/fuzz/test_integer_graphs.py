@@ -69,6 +69,7 @@ def test_layers_codings_and_sizes_occur():
     for seed in range(400):
         graph = random_integer_graph(seed)
         types.update(item.coding.dtype for item in graph.inputs)
+        types.update("given" for item in graph.inputs if item.is_zero_given)
         types.update("at an end" for item in graph.inputs if item.coding.zero in (-128, 127, 255))
         sizes.update(run.n for run in graph.runs if any("n" in item.shape for item in graph.inputs))
         for step in graph.steps:
@@ -82,7 +83,7 @@ def test_layers_codings_and_sizes_occur():
     assert {name for name, _ in kinds} >= {"Mean", "Move", "Product"}
     assert all(kinds[name, form] > 20 for name in ("Convolution", "Product")
                for form in ("integer", "qdq"))  # fmt: skip
-    assert all(types[name] > 20 for name in ("uint8", "int8", "int16", "at an end"))
+    assert all(types[name] > 20 for name in ("uint8", "int8", "int16", "at an end", "given"))
     names = ("uint8", "int8", "zero points", "by channel", "-128")
     assert all(weights[name] > 20 for name in names)
     assert set(range(10)) <= set(sizes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.lib.integer_layers import Convolution, Layer, Product, Tail
 from tests.lib.integer_moves import Combine, Join, Largest, Limit, Mean, Move
-from tests.lib.integer_numbers import FILLS, Coding, Weights, Window, limits_of
+from tests.lib.integer_numbers import BYTES, FILLS, Coding, Weights, Window, limits_of
 from tests.lib.random_integer_graphs import Graph, Input, Run, Shape, Step
 
 CHANNELS: Final = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 20, 24, 32, 33, 40)
@@ -86,7 +86,8 @@ class _Draw:
         """A new input, of a coding that is drawn unless it is given."""
         name = f"x{len(self.inputs)}"
         chosen = coding or self.coding(self.scale(2, 7))
-        self.inputs.append(Input(name, shape, chosen))
+        is_given = chosen.dtype in BYTES and self.r.random() < 0.2
+        self.inputs.append(Input(name, shape, chosen, is_given))
         self.values.append((name, shape, chosen))
         return self.values[-1]
 

@@ -19,7 +19,7 @@ multiplies by thirds. A requantised result may then differ by one quantum where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,10 +42,31 @@ from tests.lib.integer_numbers import (
 from weft.relax import op
 from weft.relax.expr import Call, Expr, const
 
-Emit = Callable[[Expr], Any]
-"""Binds an expression to a variable."""
 WINOGRAD_ERROR: Final = 500
 """The error of Winograd's algorithm, in roundings of the largest sum of absolute terms."""
+
+
+@dataclass(frozen=True)
+class Emit:
+    """Binds an expression to a variable; knows the zero points that are arguments of the call.
+
+    ``zeros`` has the variable of each, by the name of the tensor.
+    """
+
+    bind: Callable[[Expr], Any]
+    zeros: Mapping[str, Expr]
+
+    def __call__(self, expr: Expr) -> Any:
+        return self.bind(expr)
+
+    def less_zero(self, numbers: Expr, zero: Expr | Array, dtype: str) -> Expr:
+        """``astype(numbers) - zero`` in a dtype that holds it; without the zeros that are known."""
+        wide: Expr = self(op.astype(numbers, dtype))
+        if isinstance(zero, np.ndarray):
+            if not zero.any():
+                return wide
+            return op.subtract(wide, const(zero.astype(dtype)))
+        return op.subtract(wide, self(op.astype(zero, dtype)))
 
 
 @dataclass(frozen=True)
@@ -83,9 +104,16 @@ class Layer:
         """The layer's result as an expression."""
         if self.form == "integer":
             return self.integers(emit, values, codings)
-        reals = [dequantised(emit, *pair) for pair in zip(values, codings, strict=True)]
+        scales = [np.asarray(coding.scale, "float32") for coding in codings]
+        parts = zip(values, self.zeros(emit, codings), scales, strict=True)
+        reals = [dequantised(emit, *part) for part in parts]
         real = self.floats(emit, reals, codings)
         return real if self.result is None else quantise(emit, emit(real), self.result)
+
+    def zeros(self, emit: Emit, codings: Sequence[Coding]) -> list[Expr | Array]:
+        """The zero points of what it reads: known ones, and arguments of the call."""
+        known = [np.asarray(coding.zero, "int64") for coding in codings]
+        return [emit.zeros.get(*pair) for pair in zip(self.sources, known, strict=True)]
 
     def integers(self, emit: Emit, values: Sequence[Expr], codings: Sequence[Coding]) -> Expr:
         """The layer in the form of integers."""
@@ -115,17 +143,10 @@ def answer_of(real: Real, coding: Coding | None) -> Answer:
     return Answer(low.astype(coding.dtype), high.astype(coding.dtype))
 
 
-def dequantised(emit: Emit, numbers: Expr, coding: Coding) -> Expr:
+def dequantised(emit: Emit, numbers: Expr, zero: Expr | Array, scale: Array) -> Expr:
     """``(astype(q) - zero) * scale``."""
-    return _dequantised(emit, numbers, np.int32(coding.zero), np.float32(coding.scale))
-
-
-def _dequantised(emit: Emit, numbers: Expr, zero: Any, scale: Any) -> Expr:
-    wide = emit(op.astype(numbers, "int32"))
-    if np.any(zero):
-        wide = emit(op.subtract(wide, const(np.asarray(zero, "int32"))))
-    scaled = op.multiply(emit(op.astype(wide, "float32")), const(np.asarray(scale, "float32")))
-    result: Expr = emit(scaled)
+    centred = emit(emit.less_zero(numbers, zero, "int32"))
+    result: Expr = emit(op.multiply(emit(op.astype(centred, "float32")), const(scale)))
     return result
 
 
@@ -227,24 +248,21 @@ class Sums(Layer):
         """Both operands less their zero points, in int16 if that holds them."""
         is_wide = any(coding.dtype not in BYTES and coding.zero for coding in codings)
         dtype = "int32" if is_wide else "int16"
-        parts = [(value, np.array(c.zero)) for value, c in zip(values, codings, strict=True)]
+        numbers, zeros = list(values), self.zeros(emit, codings)
         if self.weights is not None:
-            zeros = self.weights.spread(self.weights.zeros, "int64")
-            parts.append((const(self.weights.numbers()), zeros))
-        results = []
-        for numbers, zero in parts:
-            wide = emit(op.astype(numbers, dtype))
-            if np.any(zero):
-                wide = emit(op.subtract(wide, const(zero.astype(dtype))))
-            results.append(wide)
-        return results[0], self.placed(emit, results[1])
+            numbers.append(const(self.weights.numbers()))
+            zeros.append(self.weights.spread(self.weights.zeros, "int64"))
+        left, right = [
+            emit(emit.less_zero(*pair, dtype)) for pair in zip(numbers, zeros, strict=True)
+        ]
+        return left, self.placed(emit, right)
 
     def floats(self, emit: Emit, reals: Sequence[Expr], codings: Sequence[Coding]) -> Expr:
         left, *others = reals
         if self.weights is not None:
-            zeros = self.weights.spread(self.weights.zeros, "int32")
+            zeros = self.weights.spread(self.weights.zeros, "int64")
             scales = self.weights.spread(self.weights.scales, "float32")
-            others = [_dequantised(emit, const(self.weights.numbers()), zeros, scales)]
+            others = [dequantised(emit, const(self.weights.numbers()), zeros, scales)]
         total: Expr = self.call(left, self.placed(emit, others[0]), "")
         bias, limits = self.float_tail(codings)
         if bias is not None:

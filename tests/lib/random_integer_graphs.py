@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 import weft
-from tests.lib.integer_layers import Answer, Layer, Setting
+from tests.lib.integer_layers import Answer, Emit, Layer, Setting
 from tests.lib.integer_numbers import Array, Coding, drawn
 from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
@@ -48,6 +48,8 @@ class Input:
     name: str
     shape: Shape
     coding: Coding
+    is_zero_given: bool = False
+    """Whether its zero point is an argument of the call, too, as where each call chooses one."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,19 @@ def module_of(graph: Graph) -> IRModule:
     for item in graph.inputs:
         dims = [n if extent == "n" else extent for extent in item.shape]
         values[item.name] = Var(item.name, TensorStructInfo(dims, item.coding.dtype))
+    given = [item for item in graph.inputs if item.is_zero_given]
+    zeros = {
+        item.name: Var(f"{item.name}_zero", TensorStructInfo([], item.coding.dtype))
+        for item in given
+    }
     codings, results = graph.codings, {step.name for step in graph.results}
-    with builder.function("main", list(values.values())):
+    bind = Emit(builder.emit, zeros)
+    with builder.function("main", [*values.values(), *zeros.values()]):
         with builder.dataflow():
             for step in graph.steps:
                 sources = step.layer.sources
                 call = step.layer.emit(
-                    builder.emit,
+                    bind,
                     [values[name] for name in sources],
                     [codings[name] for name in sources],
                 )
@@ -126,6 +134,9 @@ def data_of(graph: Graph, run: Run) -> dict[str, Array]:
     for item in graph.inputs:
         shape = [run.n if extent == "n" else int(extent) for extent in item.shape]
         arrays[item.name] = drawn(item.coding, shape, run.fill, generator)
+    for item in graph.inputs:
+        if item.is_zero_given:
+            arrays[f"{item.name}_zero"] = np.array(item.coding.zero, item.coding.dtype)
     return arrays
 
 
