@@ -31,14 +31,23 @@ from tests.lib.random_integer_graphs import (
     as_sure,
     data_of,
     instructions_of,
+    module_of,
     problem_of,
     report,
     script,
     shrunk,
 )
+from weft.ir.functor import collect
+from weft.ir.transform import Sequential
+from weft.relax.expr import Call
 from weft.relax.transform.layout import offset_integers
+from weft.relax.transform.layout.dequantize_after_product import DequantizeAfterProduct
+from weft.relax.transform.layout.offset_integers import OffsetIntegers
+from weft.relax.transform.layout.widen_integers import WidenIntegers
+from weft.relax.transform.stages import NORMS
 from weft.target.host import host_features
 from weft.target.machine import machine_of
+from weft.target.target import Target
 
 pytestmark = [
     pytest.mark.sampled(3),
@@ -93,6 +102,22 @@ def test_instructions_for_small_integers_are_reached():
     looked = Looked()
     assert problem_of(dense("qdq"), look=looked) is None
     assert {machine_of(target).dot_products[0] for target in TARGETS} <= looked.names
+
+
+@pytest.mark.parametrize(
+    ("cpu", "pair"), [("cascadelake", "uint8 int8"), ("haswell", "int16 int16")]
+)
+def test_most_products_become_products_of_small_integers(cpu, pair):
+    """By the passes, without compiling: of bytes where there is an instruction for that."""
+    kinds = Counter()
+    passes = (*NORMS, DequantizeAfterProduct(), OffsetIntegers(), WidenIntegers())
+    for seed in range(60):
+        with Target(f"llvm -mcpu={cpu}"):
+            mod = Sequential(passes)(module_of(random_integer_graph(seed)))
+        for call in collect(mod["main"].body, Call):
+            if getattr(call.op, "name", "") in ("relax.matmul", "relax.nn.conv2d"):
+                kinds[" ".join(str(arg.struct_info.dtype) for arg in call.args)] += 1
+    assert kinds[pair] > kinds.total() / 3, kinds
 
 
 # The oracle

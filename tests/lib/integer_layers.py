@@ -65,8 +65,10 @@ class Emit:
         if isinstance(zero, np.ndarray):
             if not zero.any():
                 return wide
-            return op.subtract(wide, const(zero.astype(dtype)))
-        return op.subtract(wide, self(op.astype(zero, dtype)))
+            known: Expr = self(op.subtract(wide, const(zero.astype(dtype))))
+            return known
+        result: Expr = self(op.subtract(wide, self(op.astype(zero, dtype))))
+        return result
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def answer_of(real: Real, coding: Coding | None) -> Answer:
 
 def dequantised(emit: Emit, numbers: Expr, zero: Expr | Array, scale: Array) -> Expr:
     """``(astype(q) - zero) * scale``."""
-    centred = emit(emit.less_zero(numbers, zero, "int32"))
+    centred = emit.less_zero(numbers, zero, "int32")
     result: Expr = emit(op.multiply(emit(op.astype(centred, "float32")), const(scale)))
     return result
 
@@ -252,9 +254,7 @@ class Sums(Layer):
         if self.weights is not None:
             numbers.append(const(self.weights.numbers()))
             zeros.append(self.weights.spread(self.weights.zeros, "int64"))
-        left, right = [
-            emit(emit.less_zero(*pair, dtype)) for pair in zip(numbers, zeros, strict=True)
-        ]
+        left, right = [emit.less_zero(*pair, dtype) for pair in zip(numbers, zeros, strict=True)]
         return left, self.placed(emit, right)
 
     def floats(self, emit: Emit, reals: Sequence[Expr], codings: Sequence[Coding]) -> Expr:
