@@ -140,3 +140,24 @@ def test_reach_of_centred_bytes(dtype, zero, reach):
         centred = centred_of(value, builder.lookup_binding)
         builder.emit_func_output(value)
     assert centred.reach == reach
+
+
+def test_second_names_of_values_hide_nothing():
+    """``y = x`` between a cast, a difference, a scale and a product, on both sides."""
+    x, weights = numbers((4, 7), "uint8"), numbers((7, 5), "int8")
+    given = relax.Var("x", relax.TensorStructInfo(x.shape, "uint8"))
+    builder = relax.BlockBuilder()
+
+    def twice(value):
+        return builder.emit(builder.emit(value))
+
+    with builder.function("main", [given]):
+        with builder.dataflow():
+            parts = []
+            for value, zero in ((given, 3), (relax.const(weights), 0)):
+                wide = twice(op.subtract(twice(op.astype(value, "int32")), relax.const(zero)))
+                real = twice(op.astype(wide, "float32"))
+                parts.append(twice(op.multiply(real, relax.const(0.5, "float32"))))
+            result = builder.emit_output(builder.emit(op.matmul(*parts)))
+        builder.emit_func_output(result)
+    check(builder.get(), True, x)

@@ -57,7 +57,7 @@ def centred_of(expr: Expr, lookup: Lookup) -> Centred | None:
     expr = _uncast(expr, lookup)
     if dtype_of(expr) in BYTES:
         return Centred(expr, None, _reach(expr, (0, 0)))
-    value = _value(expr, lookup)
+    value = value_of(expr, lookup)
     if not isinstance(value, Call) or value.op is not _SUBTRACT or dtype_of(value) not in _WIDE:
         return None
     numbers, zero = _uncast(value.args[0], lookup), value.args[1]
@@ -77,7 +77,7 @@ def _reach(numbers: Expr, zeros: tuple[int, int]) -> int:
 
 def known(expr: Expr, lookup: Lookup) -> Constant | None:
     """The value of an expression of constants that numpy computes exactly; None for others."""
-    value = _value(expr, lookup)
+    value = value_of(expr, lookup)
     if isinstance(value, Constant):
         return value
     if not isinstance(value, Call) or not is_exact(value):
@@ -93,14 +93,18 @@ def known(expr: Expr, lookup: Lookup) -> Constant | None:
     return fold_by_numpy(resolved)
 
 
-def _value(expr: RelaxExpr, lookup: Lookup) -> RelaxExpr | None:
-    return lookup(expr) if isinstance(expr, Var) else expr
+def value_of(expr: RelaxExpr, lookup: Lookup) -> RelaxExpr | None:
+    """What an expression is bound to, past second names of it (``y = x``); None: it is given."""
+    value: RelaxExpr | None = expr
+    while isinstance(value, Var):
+        value = lookup(value)
+    return value
 
 
 def _uncast(expr: Expr, lookup: Lookup) -> Expr:
     """The expression below casts to wider integers, which keep the values of bytes."""
     while dtype_of(expr) in _WIDE:
-        value = _value(expr, lookup)
+        value = value_of(expr, lookup)
         if not isinstance(value, Call) or value.op is not _ASTYPE:
             break
         if dtype_of(value.args[0]) not in (*BYTES, *_WIDE):
@@ -117,7 +121,7 @@ def _limits(zero: Expr, lookup: Lookup) -> tuple[int, int] | None:
     zero = _uncast(zero, lookup)
     if dtype_of(zero) in BYTES:
         return BYTES[dtype_of(zero)]
-    value = _value(zero, lookup)
+    value = value_of(zero, lookup)
     if isinstance(value, Constant) and dtype_of(value) in _WIDE:
         numbers = value.data.numpy()
         low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))

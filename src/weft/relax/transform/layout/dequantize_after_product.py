@@ -28,7 +28,13 @@ from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.layout.centred import Centred, centred_of, dtype_of, sizes_of
+from weft.relax.transform.layout.centred import (
+    Centred,
+    centred_of,
+    dtype_of,
+    sizes_of,
+    value_of,
+)
 from weft.relax.transform.layout.winograd_cost import has_form
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
@@ -75,7 +81,7 @@ class _Mover(PyExprMutator):
 
     def dequantized(self, expr: Expr) -> _Dequantized | None:
         """An operand as bytes with a zero point and a scale; None if it has another form."""
-        value = self.lookup_binding(expr)
+        value = value_of(expr, self.lookup_binding)
         if not isinstance(value, Call):
             return None
         if value.op is _PERMUTE:
@@ -87,7 +93,7 @@ class _Mover(PyExprMutator):
         if value.op is not _MULTIPLY:
             return None
         for numbers, scale in (value.args, reversed(value.args)):
-            cast = self.lookup_binding(numbers)
+            cast = value_of(numbers, self.lookup_binding)
             if isinstance(cast, Call) and cast.op is _ASTYPE and dtype_of(cast) == "float32":
                 centred = centred_of(cast.args[0], self.lookup_binding)
                 if centred is not None and sizes_of(centred.numbers) == sizes_of(value):
