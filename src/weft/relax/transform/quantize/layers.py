@@ -11,16 +11,16 @@ from typing import Final
 
 import numpy as np
 
-from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.expr import Call, Constant, Function
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.transform.layout.centred import dtype_of
 
 MATMUL: Final = Op.get("relax.matmul")
-_CONVOLUTIONS: Final = ("relax.nn.conv", "relax.nn.conv1d", "relax.nn.conv3d")
+_CONVOLUTIONS: Final = "relax.nn.conv"
+"""How the names of all convolutions begin."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _reason_against(call: Call) -> str | None:
         return "its second operand is no constant"
     if isinstance(image, Constant):
         return "it depends on constants only"
-    if _dtype(image) != "float32" or _dtype(weights) != "float32" or _dtype(call) != "float32":
+    if {dtype_of(expr) for expr in (image, weights, call)} != {"float32"}:
         return "it is not in float32"
     if call.op is MATMUL:
         return None if weights.struct_info.ndim == 2 else "its weights are no matrix"
@@ -103,8 +103,3 @@ def _reason_against(call: Call) -> str | None:
     if geometry is None or geometry.layouts.names != ("NCHW", "OIHW", "NCHW"):
         return "it is no convolution of images in the layout NCHW"
     return None if geometry.is_dense else "its channels are in groups"
-
-
-def _dtype(expr: RelaxExpr) -> str:
-    info = expr.struct_info
-    return str(info.dtype) if isinstance(info, TensorStructInfo) else ""
