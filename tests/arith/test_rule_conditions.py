@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.arith.test_rules_applied import applied
 from tests.lib.expression_text import expression
+from tests.lib.rewrite_rules import applied
 from tests.lib.wrapping import value_of
 from weft.arith.analyzer import Analyzer
 from weft.arith.const_int_bound import ConstIntBound

@@ -9,11 +9,11 @@ import random
 import pytest
 
 from tests.lib.expression_text import expression
+from tests.lib.rewrite_rules import applied
 from tests.lib.wrapping import IndexOverflow, value_of
 from weft.arith.analyzer import Analyzer
 from weft.arith.const_int_bound import ConstIntBound
 from weft.arith.deep_equal import expr_deep_equal
-from weft.arith.fold import ConstantOverflow
 from weft.arith.rule import Rule, compile_rules
 from weft.arith.rule_tables import ALL_RULES
 from weft.ir.expr import IntImm
@@ -59,18 +59,6 @@ def instances(rule: Rule, dtype="int32"):
             name: IntImm(dtype, value) for name, value in zip(constants, values, strict=True)
         }
         yield expression(rule.before, {**scope, **numbers}, dtype), analyzer, list(scope.values())
-
-
-def applied(matchers, expr, analyzer):
-    """What the matchers of one rule make of an expression; None where none matches."""
-    for matcher in matchers.get(type(expr), []):
-        try:
-            result = matcher.function(expr, analyzer._rewriter)
-        except ConstantOverflow:
-            continue
-        if result is not None:
-            return result
-    return None
 
 
 def points(variables, analyzer, rng):

@@ -187,6 +187,18 @@ def test_only_facades_import_for_the_type_checker_alone(weft_sources):
     assert not wrong, "\n" + "\n".join(wrong)
 
 
+def test_tests_import_no_test_module(sources):
+    """What two of them share lies in tests/lib: a module of tests may be skipped as a whole."""
+    wrong = [
+        f"{source.path}:{node.lineno}: {node.module}; move what is shared to tests/lib"
+        for source in sources
+        for node in nodes_of(source.tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        and node.module.startswith("tests.") and ".test_" in node.module
+    ]  # fmt: skip
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
 LATE_IMPORTS = {
     "weft.cli": "a command loads what it needs, and engines that may not be installed",
     "weft.codegen.backend": "a backend is named in a table, or by a plug-in",

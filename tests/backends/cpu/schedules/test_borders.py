@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import weft
-from tests.backends.cpu.schedules.test_default import assert_results_are_kept, scheduled
+from tests.lib.default_schedules import assert_results_are_kept, scheduled
 from weft import dlight, te, tir, topi
 from weft.backends.cpu.schedules import borders
 from weft.dlight.nest import Nest

@@ -9,6 +9,19 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.default_schedules import (
+    SMALL,
+    assert_results_are_kept,
+    blocked,
+    convolution,
+    floats,
+    matmul,
+    native_source,
+    of_one,
+    product_and_relu,
+    results_of,
+    scheduled,
+)
 from weft import dlight, relax, te, tir, topi
 from weft.backends.cpu.schedules import default
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
@@ -25,92 +38,11 @@ from weft.topi.nn.convolution_blocked import conv_blocked
 
 pytestmark = pytest.mark.sampled(3)
 
-SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2 -l1d-cache-bytes=32768")
-"""Vectors of four floats, so that small shapes have whole tiles and tails."""
-RNG = np.random.default_rng(11)
-
-
-def scheduled(func):
-    """The function by its default schedule, every step checked and the trace replayed."""
-    return default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
-
-
-def results_of(func, arrays, shape, dtype="float32"):
-    """Interpreted as written, interpreted as scheduled, native as scheduled.
-
-    The interpreter, which knows the bounds of all memory, also runs what lowering makes of it.
-    """
-    made = scheduled(func)
-    out = [np.full(shape, 7, dtype) for _ in range(4)]
-    run(func, *arrays, out[0])
-    run(made, *arrays, out[1])
-    run(lower_tir()(weft.IRModule({"main": made}))["main"], *arrays, out[3])
-    np.testing.assert_allclose(out[3], out[1], rtol=1e-4, atol=1e-5)
-    given = [weft.nd.array(array) for array in (*arrays, out[2])]
-    weft.build(made, SMALL)["main"](*given)
-    return made, out[0], out[1], given[-1].numpy()
-
-
-def assert_results_are_kept(tensors):
-    """Of inputs and the result: the same as written, scheduled and native, on random floats."""
-    shapes = [[int(extent) for extent in tensor.shape] for tensor in tensors]
-    arrays = [floats(*shape) for shape in shapes[:-1]]
-    _, expected, interpreted, native = results_of(te.create_prim_func(tensors), arrays, shapes[-1])
-    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
-
-
-def floats(*shape):
-    return RNG.normal(size=shape).astype("float32")
-
-
-def matmul(m, n, k, batch=()):
-    def make():
-        a = te.placeholder((*batch, m, k), name="A")
-        b = te.placeholder((*batch, k, n), name="B")
-        return [a, b], topi.matmul(a, b)
-
-    return make
-
-
-def product_and_relu(m, n, k):
-    def make():
-        a, b = te.placeholder((m, k), name="A"), te.placeholder((n, k), name="B")
-        bias = te.placeholder((n,), name="bias")
-        return [a, b, bias], topi.nn.relu(topi.add(topi.matmul(a, b, False, True), bias))
-
-    return make
-
-
-def of_one(shape, compute):
-    def make():
-        x = te.placeholder(shape, name="x")
-        return [x], compute(x)
-
-    return make
-
-
-def convolution(data, kernel, **options):
-    def make():
-        x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
-        arguments = {"strides": 1, "padding": 1, "dilation": 1, **options}
-        return [x, w], topi.nn.conv2d(x, w, **arguments)
-
-    return make
-
 
 def depthwise(data, kernel):
     def make():
         x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
         return [x, w], topi.nn.depthwise_conv2d_nchw(x, w, 1, 1, 1)
-
-    return make
-
-
-def blocked(data, kernel, layouts):
-    def make():
-        x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
-        return [x, w], topi.nn.relu(conv_blocked(x, w, 1, 1, 1, 1, layouts))
 
     return make
 
@@ -132,6 +64,7 @@ def broadcast(*shapes):
     return make
 
 
+RNG = np.random.default_rng(11)
 CASES = {
     "product": matmul(16, 32, 8), "product with tails": matmul(13, 27, 5),
     "product of one row": matmul(1, 37, 9), "product of one column": matmul(9, 1, 6),
@@ -253,11 +186,6 @@ def test_axes_of_two_elements_whose_sizes_are_of_64_bits(shape):
     np.testing.assert_allclose(expected, np.sin(array) + array, rtol=1e-5)
     np.testing.assert_allclose(interpreted, expected, rtol=1e-4)
     np.testing.assert_allclose(native, expected, rtol=1e-4)
-
-
-def native_source(func, target, fmt="asm"):
-    made = dlight.cpu.Default().apply(func, weft.target.Target(target), False)
-    return made.mod, weft.build(made.mod, target).get_source(fmt)
 
 
 def inner_loop(func, cpu, register):

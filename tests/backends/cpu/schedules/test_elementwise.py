@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends.cpu.schedules.test_default import scheduled
+from tests.lib.default_schedules import scheduled
 from weft import te, topi
 from weft.ir.functor import collect
 from weft.tir.stmt import For, ForKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import weft
-from tests.backends.cpu.schedules.test_default import (
+from tests.lib.default_schedules import (
     assert_results_are_kept,
     native_source,
     scheduled,

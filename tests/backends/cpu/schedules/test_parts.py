@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from tests.backends.cpu.schedules.test_default import (
+from tests.lib.default_schedules import (
     SMALL,
     blocked,
     convolution,

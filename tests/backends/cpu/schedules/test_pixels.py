@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from tests.backends.cpu.schedules.test_default import assert_results_are_kept, floats, results_of
+from tests.lib.default_schedules import assert_results_are_kept, floats, results_of
 from weft import te, tir, topi
 from weft.backends.cpu.schedules import default, pixels
 from weft.dlight.nest import Nest, blocks_of, loops_of
