@@ -18,7 +18,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,21 +26,11 @@ import weft
 from benchmarks.networks import NETWORKS
 from benchmarks.options import chosen, positive, status_of
 from benchmarks.rows import Row
+from benchmarks.turns import Contender, output_of, take_turns
 from weft.cli.engine_process import Engine
-from weft.cli.engines import Request, result_arrays
+from weft.cli.engines import result_arrays
 
 NAMES: Final = ("ResNet-50", "MobileNetV2", "ViT-B/16", "BERT-base 128 tokens")
-SECONDS: Final = 0.5
-"""How long an engine is timed in each round."""
-TIMEOUT: Final = 900.0
-
-
-class Contender(NamedTuple):
-    """What runs in one process: an engine on a file."""
-
-    label: str
-    engine: str
-    file: Path
 
 
 class Network:
@@ -53,7 +43,6 @@ class Network:
         self.net = getattr(importlib.import_module(module), function)().eval()
         generators = [np.random.default_rng(seed) for seed in range(samples)]
         self.samples = [[item.array(rng) for item in row.inputs] for rng in generators]
-        np.savez(folder / "inputs.npz", **row.arrays())
 
     def tensors(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
         """Arrays as arguments of a call of the network."""
@@ -121,56 +110,23 @@ class Network:
                 yield Contender("OpenVINO, the same file", "OpenVINO", file)
 
 
-def request_of(network: Network, contender: Contender, threads: int) -> Request:
-    """The request that makes an engine's process load a file."""
-    arrays = network.row.arrays()
-    return {
-        "model": str(contender.file), "kind": contender.file.suffix[1:], "threads": threads,
-        "inputs": str(network.folder / "inputs.npz"), "shapes": {},
-        "dtypes": [str(array.dtype) for array in arrays.values()], "folder": str(network.folder),
-    }  # fmt: skip
-
-
 def measure(row: Row, options: argparse.Namespace) -> None:
     """Measure one network and print its rows."""
     with tempfile.TemporaryDirectory() as name:
         print(row.name, flush=True)
         network = Network(row, Path(name), options.samples)
-        contenders, engines = list(network.contenders()), []
-        for at, contender in enumerate(contenders):
-            folder = Path(name, str(at))
-            folder.mkdir()
-            engine = Engine(contender.engine, folder, TIMEOUT)
-            engine.load(request_of(network, contender, options.threads))
-            engines.append(engine)
-        for _ in range(options.rounds):
-            for engine in engines:
-                _time(engine)
+        contenders, inputs = list(network.contenders()), list(row.arrays().values())
+        engines = take_turns(contenders, inputs, network.folder, options.threads, options.rounds)
         for contender, engine in zip(contenders, engines, strict=True):
             print(_line(contender, engine, engines[0], network), flush=True)
         for engine in engines:
             engine.stop()
 
 
-def _time(engine: Engine) -> None:
-    """Time calls for a while, as many at once as take a tenth of it."""
-    if engine.error:
-        return
-    calls, spent = 1, 0.0
-    while spent < SECONDS and not engine.error:
-        taken = engine.ask({"run": calls}).get("seconds", math.inf)
-        engine.seconds.append(taken / calls)
-        spent += taken
-        calls = max(1, int(SECONDS / 10 / max(taken / calls, 1e-9)))
-
-
 def _line(contender: Contender, engine: Engine, first: Engine, network: Network) -> str:
     if engine.error:
         return f"  {contender.label:<26} {engine.error[:80]}"
-    output = network.folder / "output.npz"
-    engine.ask({"output": str(output)})
-    with np.load(output) as stored:
-        given = stored[stored.files[0]].astype("float64").ravel()
+    given = output_of(engine, network.folder).astype("float64").ravel()
     wanted = network.answer().astype("float64").ravel()
     cosine = given @ wanted / math.sqrt((given @ given) * (wanted @ wanted))
     shortest = min(engine.seconds)

@@ -177,6 +177,25 @@ def test_products_of_integers_have_times_and_a_share_of_a_peak(monkeypatch):
     assert len(set(names)) == len(names)
 
 
+def test_symbolic_sizes_are_measured_beside_fixed_ones(monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    from benchmarks import dynamic, turns
+
+    monkeypatch.setattr(turns, "SECONDS", 0.01)
+    monkeypatch.setattr(sys, "argv", ["dynamic", "--only", "mlp", "--rounds", "1"])
+    dynamic.main()
+    _, *rows, fixed, peer = capsys.readouterr().out.splitlines()
+    assert [row.split()[2] for row in rows] == ["1x784", "16x784", "250x784"]
+    for row in rows:
+        *seconds, cost, gain, apart = [float(text) for text in row.split()[3:]]
+        assert min(seconds) > 0
+        assert cost == pytest.approx(seconds[0] / seconds[1], rel=0.1)
+        assert gain == pytest.approx(seconds[2] / seconds[1], rel=0.1)
+        assert apart < 1e-5
+    assert fixed.startswith("fixed / dynamic: geometric mean")
+    assert peer.startswith("ONNX Runtime / dynamic: geometric mean")
+
+
 def test_kernels_are_measured_alone_and_with_their_activation(monkeypatch, capsys):
     from benchmarks import kernels
 

@@ -102,3 +102,22 @@ def test_what_is_written_in_place_has_no_view_that_is_needed_later(is_needed_lat
     expected = [np.exp(X).sum(), (np.exp(X) if is_needed_later else X).sum(), -np.exp(X).ravel()]
     for mine, its in zip(machine["main"](X), expected, strict=True):
         np.testing.assert_allclose(mine.numpy(), its, rtol=1e-5)
+
+
+def test_a_copy_of_the_same_shape_is_its_argument():
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((2, 3), "int32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            squared = builder.emit(relax.op.multiply(x, x))
+            same = builder.emit(relax.op.subtract(squared, relax.const(0, "int32")))
+            result = builder.emit_output(relax.op.negative(same))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    rewritten = RewriteDataflowReshape()(LegalizeOps()(mod))
+    names = [
+        binding.value.args[0].name_hint for binding in rewritten["main"].body.blocks[0].bindings
+    ]
+    assert names == ["multiply", "tir_negative"]
+    numbers = np.arange(6, dtype="int32").reshape(2, 3)
+    np.testing.assert_array_equal(weft.compile(mod, cache=False)(numbers), -(numbers**2))

@@ -2,7 +2,8 @@
 
 Before: ``lv1 = R.call_tir(cls.reshape, (lv,), out_sinfo=R.Tensor((8,), "float32"))``, where the
 PrimFunc stores element i of its argument as element i of its result. After:
-``lv1 = R.reshape(lv, (8,))``, which the virtual machine does without touching the data.
+``lv1 = R.reshape(lv, (8,))``, which the virtual machine does without touching the data. A copy of
+the same shape (``x - 0`` of integers) is ``x`` itself.
 
 An output of a dataflow block is rewritten only if it is the only use of a tensor that a kernel of
 the block wrote. Else the output would share memory with another tensor that the caller can see. A
@@ -30,7 +31,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
-from weft.relax.ir.shape_arith import product, same_dim
+from weft.relax.ir.shape_arith import product, same_dim, same_dims
 from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.op.manipulate import reshape
 from weft.relax.struct_info import TensorStructInfo
@@ -67,6 +68,8 @@ class _ReshapeRewriter(PyExprMutator):
         view = self.views.get(binding.var)
         if view is None:
             super().visit_var_binding_(binding)
+        elif isinstance(binding.var, DataflowVar) and _has_shape_of_argument(binding.var, view):
+            self.set_var_remap(binding.var.vid, self.visit_expr(view.args[0]))
         else:
             self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(view)))
 
@@ -109,6 +112,10 @@ class _ReshapeRewriter(PyExprMutator):
             func = self.mod[callee] if callee in self.mod else None
             self.known[callee] = isinstance(func, PrimFunc) and has_reshape_pattern(func)
         return self.known[callee]
+
+
+def _has_shape_of_argument(var: Var, view: Call) -> bool:
+    return same_dims(tensor_dims(var.struct_info), tensor_dims(view.args[0].struct_info))
 
 
 def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
