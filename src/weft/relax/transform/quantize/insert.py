@@ -25,6 +25,7 @@ from weft.relax import op
 from weft.relax.expr import Call, Expr, Function, SeqExpr, Tuple, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.transform.quantize.fold_steps import fold_steps
 from weft.relax.transform.quantize.layers import Layer
 from weft.relax.transform.quantize.numbers import STEPS, Coding, quantized_weights
 
@@ -77,7 +78,9 @@ class _Inserter(PyExprMutator):
             inverse, zero, scale = self.numbers(activation, coding)
             emit = self.builder_.emit
             steps = emit(op.round(emit(op.multiply(activation, inverse))))
-            moved = emit(op.clip(emit(op.add(steps, emit(op.astype(zero, "float32")))), 0, STEPS))
+            if coding is None or coding.zero_point:
+                steps = emit(op.add(steps, emit(op.astype(zero, "float32"))))
+            moved = emit(op.clip(steps, 0, STEPS))
             whole = emit(op.astype(emit(op.astype(moved, "int32")), "uint8"))
             self.coded[key] = whole, zero, scale
         return self.coded[key]
@@ -103,8 +106,7 @@ class _Inserter(PyExprMutator):
 
 def insert_integers(func: Function, plans: Sequence[Plan]) -> Function:
     """The function, whose planned layers multiply integers."""
-    rewritten: Function = _Inserter(plans).visit_expr(func)
-    return rewritten
+    return fold_steps(_Inserter(plans).visit_expr(func))
 
 
 class _Measurer(_Inserter):
