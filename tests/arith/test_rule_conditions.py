@@ -171,6 +171,8 @@ MISSES = [
     ("or-all-mixed", "x < 2 or 3 <= x", "x = 2"),
     ("or-all-le", "x <= 2 or 4 <= x", "x = 3"),
     ("or-all-mixed-le", "x <= 2 or 3 < x", "x = 3"),
+    ("eq-quotients", "(x + 2) // 2 + 1 == (x + 3) // 2", "x = 0"),
+    ("eq-quotients-swapped", "(x + 3) // 2 == (x + 2) // 2 + 1", "x = 0"),
     ("or-ne-ne", "x != 2 or x != 2", "x = 2"),
     ("or-eq-ne-constants", "x == 2 or x != 2", "x = 2"),
 ]

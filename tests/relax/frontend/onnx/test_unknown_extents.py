@@ -115,3 +115,22 @@ def test_the_larger_of_two_parts_of_one_extent():
     )  # fmt: skip
     for height, width in ((2, 2), (4, 6)):
         check(proto, uniform(1, 2, height, width))
+
+
+@pytest.mark.parametrize(
+    ("pads", "slices"),
+    [([0, 0, 0, 0], 0), ([1, 1, 0, 0], 0), ([0, 0, 1, 1], 0), ([0, 0, 2, 2], 1)],
+    ids=str,
+)
+def test_rounding_up_cuts_windows_only_where_one_may_start_in_the_padding(pads, slices):
+    """A window of three with steps of two starts past the data only if two or more are added."""
+    pool = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": pads}
+    proto = model(
+        [node("MaxPool", "x", "d", **pool), node("MaxPool", "d", "y", **pool)],
+        [info("x", shape=[1, 2, "h", "w"])], ["y"],
+    )  # fmt: skip
+    names = operators_of(from_onnx(proto))
+    assert names.count("relax.nn.max_pool2d") == 2
+    assert names.count("relax.strided_slice") == 2 * slices
+    for height, width in ((5, 6), (7, 8), (12, 9), (13, 11)):
+        check(proto, uniform(1, 2, height, width))

@@ -186,8 +186,11 @@ def _window_count(windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:
         return free // stride + 1
     if isinstance(size, int):
         return min(-(-free // stride) + 1, -(-(size + before) // stride))
-    counts = (tir.floordiv(dim + (stride - 1), stride) for dim in (free + stride, size + before))
-    return simplified(tir.min(*counts))
+    whole = tir.floordiv(free + (stride - 1), stride) + 1
+    after = windows.after[axis]
+    if isinstance(after, int) and after + stride <= reach:  # no window starts in the padding
+        return simplified(whole)
+    return simplified(tir.min(whole, tir.floordiv(size + before + (stride - 1), stride)))
 
 
 def _with_indices(
