@@ -26,7 +26,7 @@ from weft.arith.linear_form import Form
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
-from weft.ir.functor import collect
+from weft.ir.functor import contains
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import (
@@ -246,7 +246,7 @@ class Analyzer:
 
     def _fixed_point(self, expr: PrimExpr) -> PrimExpr:
         result = self._rounds(expr)
-        if type(result) is IntImm or result is expr or not collect(result, _CONDITIONS):
+        if type(result) is IntImm or result is expr or not contains(result, _CONDITIONS):
             return result
         # The memo tables hold the forms of a condition's sides from the first pass. Without them
         # another pass may find more to simplify.
@@ -370,7 +370,7 @@ class Analyzer:
         If such an inner condition contains selects in turn, the answer is None, and it is recorded
         as it is: analysing it too would double the time with every level of nesting.
         """
-        if self._assuming and collect(part, (Select, Call)):  # if_then_else is a call
+        if self._assuming and contains(part, (Select, Call)):  # if_then_else is a call
             return None
         outer, self._assuming = self._assuming, True
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import collect, contains
 from weft.ir.node import Map, Node
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
@@ -90,6 +90,6 @@ def _eligible_parts(expr: PrimExpr) -> list[PrimExpr]:
 def _eligible(expr: PrimExpr) -> bool:
     if isinstance(expr, (Ramp, Broadcast)) or not children(expr):
         return False
-    if collect(expr, BufferLoad):
+    if contains(expr, BufferLoad):
         return False
     return all(effect_of(call) <= CallEffectKind.Pure for call in collect(expr, Call))

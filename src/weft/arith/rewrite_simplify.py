@@ -24,7 +24,7 @@ from weft.arith.rule import Matcher, Simplifier, shape_of
 from weft.arith.rule_tables import compiled_rules
 from weft.arith.vector_rules import vector_rule
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
-from weft.ir.functor import collect
+from weft.ir.functor import contains
 from weft.ir.node import Array
 from weft.support.dtype import DataType
 from weft.tir.expr import (
@@ -301,7 +301,7 @@ class RewriteSimplifier(Simplifier):
         """
         if a.dtype.is_integral:
             distance = _distance(self.bounds.bound(a), self.bounds.bound(b))
-            if expr_deep_equal(a, b) and not collect(a, Call):  # a call may have another result
+            if expr_deep_equal(a, b) and not contains(a, Call):  # a call may have another result
                 distance = 0, 0
             decided = _decided(kind, a, b, distance)
             if decided is not None:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self, TypeVar, overload
 from weft.ir.expr import PrimExpr
 from weft.ir.node import NODE_TYPES, Array, Map, Node
 from weft.ir.sharing import Walk, is_binder, is_compared_once, is_nested, is_sequence, is_shared
-from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of
+from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of, summary_of_value
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
@@ -75,6 +75,19 @@ class _Dispatcher:
                 kind = name.removeprefix("visit_")
                 if kind not in NODE_TYPES and kind not in _ABSTRACT:
                     raise IRTypeError(f"{cls.__name__}.{name}: there is no node class {kind}")
+
+    def skip_all_but(self, bits: int) -> None:
+        """Skip nodes that have none of some bits (``weft.ir.summary``): nothing in them matters.
+
+        More precise than the classes that have methods, where it is known which variables matter.
+        """
+        handlers = _Handlers(~bits)
+        handlers.update(self._handlers)
+        self._handlers = handlers
+
+    def skip_less(self, bits: int) -> None:
+        """From now on nodes with these bits are visited, too (after ``skip_all_but``)."""
+        self._handlers.ignored &= ~bits
 
     @contextmanager
     def apart(self, state: Hashable) -> Iterator[None]:
@@ -195,8 +208,13 @@ class Visitor(_Dispatcher):
 
     def visit_default(self, node: Node) -> None:
         """Visit the children in declaration order."""
+        handlers = self._handlers
         for name in node.CHILDREN:
             value = getattr(node, name)
+            if isinstance(value, Node):  # as ``visit`` skips it, without a call
+                ignored = handlers.ignored
+                if (value._summary or summary_of(value)) | ignored == ignored:
+                    continue
             if value is not None:
                 self.visit(value)
 
@@ -266,9 +284,14 @@ class Mutator(_Dispatcher):
     def visit_default(self, node: N) -> N:
         """Rewrite the children; the same object if none changed."""
         changes: dict[str, object] | None = None
+        handlers = self._handlers
         for name in node.CHILDREN:
             old = getattr(node, name)
-            if old is None:
+            if isinstance(old, Node):  # as ``visit`` skips it, without a call
+                ignored = handlers.ignored
+                if (old._summary or summary_of(old)) | ignored == ignored:
+                    continue
+            elif old is None:
                 continue
             new = self.visit(old)
             if new is not old:
@@ -297,7 +320,7 @@ class Mutator(_Dispatcher):
 
 
 def _post_order(
-    value: object,
+    node: Node,
     kind: type[N] | tuple[type[N], ...],
     bits: int,
     function: Callable[[N], None],
@@ -305,40 +328,64 @@ def _post_order(
 ) -> None:
     """Call ``function`` on every node of a class: the most frequent walk, so without dispatch.
 
-    ``bits`` are those of the class; a part without any of them is skipped.
+    ``bits`` are those of the class; a part without any of them is skipped, and ``node`` has some.
     """
-    if isinstance(value, Node):
-        if not (value._summary or summary_of(value)) & bits:
-            return
-        seen[id(value)] = value
-        for name in value.CHILDREN:
-            child = getattr(value, name)
-            if child is not None and id(child) not in seen:
+    seen[id(node)] = node
+    for name in node.CHILDREN:
+        child = getattr(node, name)
+        if isinstance(child, Node):
+            if (child._summary or summary_of(child)) & bits and id(child) not in seen:
                 _post_order(child, kind, bits, function, seen)
-        if isinstance(value, kind):
-            function(value)
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            if id(item) not in seen:
-                _post_order(item, kind, bits, function, seen)
+        elif child is not None:
+            _items_post_order(child, kind, bits, function, seen)
+    if isinstance(node, kind):
+        function(node)
+
+
+def _items_post_order(
+    value: object,
+    kind: type[N] | tuple[type[N], ...],
+    bits: int,
+    function: Callable[[N], None],
+    seen: dict[int, Node],
+) -> None:
+    """As ``_post_order``, for any value: the node itself, or what is in a sequence or mapping."""
+    if isinstance(value, Node):
+        value = (value,)
     elif isinstance(value, dict):
-        for item in value.values():
-            if id(item) not in seen:
-                _post_order(item, kind, bits, function, seen)
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return
+    for item in value:
+        if not isinstance(item, Node):
+            _items_post_order(item, kind, bits, function, seen)
+        elif (item._summary or summary_of(item)) & bits and id(item) not in seen:
+            _post_order(item, kind, bits, function, seen)
 
 
 @deep_recursion
 def post_order_visit(root: object, function: Callable[[Node], None]) -> None:
     """Call ``function`` on every node below ``root``, children first, each object once."""
-    _post_order(root, Node, -1, function, {})
+    _items_post_order(root, Node, -1, function, {})
 
 
 @deep_recursion
 def collect(root: object, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     """Every node of a class below ``root``, in post order, each object once."""
     nodes: list[N] = []
-    _post_order(root, kind, bits_of(kind), nodes.append, {})
+    _items_post_order(root, kind, bits_of(kind), nodes.append, {})
     return nodes
+
+
+def contains(root: object, kind: type[Node] | tuple[type[Node], ...]) -> bool:
+    """Whether a node of a class stands below ``root``: as ``bool(collect(root, kind))``, at once.
+
+    >>> from weft import tir
+    >>> contains([tir.Var("i", "int32") + 1], tir.Add), contains(tir.Var("i", "int32"), tir.Add)
+    (True, False)
+    """
+    summary = summary_of_value(root)
+    return bool(collect(root, kind)) if summary == -1 else bool(summary & bits_of(kind))
 
 
 @deep_recursion
@@ -354,7 +401,7 @@ def mentions(root: object, *wanted: Node) -> bool:
     """
     names = {id(node) for node in wanted}
     seen: dict[int, Node] = {}
-    _post_order(root, Node, identities(list(wanted)), lambda _: None, seen)
+    _items_post_order(root, Node, identities(list(wanted)), lambda _: None, seen)
     return not names.isdisjoint(seen)
 
 
@@ -387,9 +434,7 @@ class _Substitute(Mutator):
                 f"{type(mapping).__name__}"
             )
         self.mapping = {id(key): value for key, value in mapping.items()}
-        handlers = _Handlers(~identities(list(mapping)))
-        handlers.update(type(self)._handlers)
-        self._handlers = handlers
+        self.skip_all_but(identities(list(mapping)))
 
     def visit_Var(self, node: Node) -> object:
         return self.mapping.get(id(node), node)

@@ -40,6 +40,13 @@ def summary_of(node: Node) -> int:
     return summary
 
 
+def summary_of_value(value: object) -> int:
+    """The bits of a node, or of the nodes in a sequence or mapping."""
+    if isinstance(value, Node):
+        return value._summary or summary_of(value)
+    return _summary_of_items(value)
+
+
 def _summary_of_items(value: object) -> int:
     """The bits of the nodes in a sequence or mapping."""
     summary = 0

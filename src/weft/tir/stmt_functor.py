@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from weft.ir import functor
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, Replacements, Visitor, collect
 from weft.ir.node import NODE_TYPES, Node
+from weft.ir.summary import bits_of, identities
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import IterVar, Let, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Allocate, Block, DeclBuffer, For, LetStmt, Stmt
+from weft.tir.stmt import Allocate, AllocateConst, Block, DeclBuffer, For, LetStmt, Stmt
 
 V = TypeVar("V")
 
@@ -100,16 +101,30 @@ def _class_named(name: str) -> type:
     return NODE_TYPES[kind]
 
 
-class _Renew(Mutator):
-    """Creates a new variable or buffer for every definition, and replaces the uses."""
+_NONE: Final[Replacements] = {}
+_DEFINITIONS: Final = (For, IterVar, LetStmt, Let, Allocate, AllocateConst, DeclBuffer, Block)
 
-    def __init__(self) -> None:
+
+class _Renew(Mutator):
+    """Creates a new variable or buffer for every definition, and replaces the uses.
+
+    What defines nothing and uses nothing of what was defined before is not entered.
+    """
+
+    def __init__(self, replacements: Replacements) -> None:
         super().__init__()
-        self.mapping: dict[int, tuple[Any, Any]] = {}
+        self.mapping: dict[int, tuple[Any, Any]] = {
+            id(old): (old, new) for old, new in replacements.items()
+        }
+        self.skip_all_but(bits_of(_DEFINITIONS) | identities(list(replacements)))
+
+    def replace(self, old: Var | Buffer, fresh: Var | Buffer) -> None:
+        self.mapping[id(old)] = (old, fresh)
+        self.skip_less(identities([old]))
 
     def define(self, var: Var) -> Var:
         fresh = type(var)(var.name, var.type_annotation)
-        self.mapping[id(var)] = (var, fresh)
+        self.replace(var, fresh)
         return fresh
 
     def visit_Var(self, node: Var) -> Var:
@@ -125,7 +140,7 @@ class _Renew(Mutator):
                 if id(item) not in self.mapping:
                     self.define(item)
         fresh: Buffer = Mutator.visit_default(self, buffer)
-        self.mapping[id(buffer)] = (buffer, fresh)
+        self.replace(buffer, fresh)
         return fresh
 
     def visit_Buffer(self, node: Buffer) -> Buffer:
@@ -162,7 +177,7 @@ class _Renew(Mutator):
         fresh: Buffer = Mutator.visit_default(self, node.buffer)
         if fresh is node.buffer:
             fresh = buffer_copy(node.buffer)
-        self.mapping[id(node.buffer)] = (node.buffer, fresh)
+        self.replace(node.buffer, fresh)
         return node.with_(buffer=fresh, body=self.visit(node.body))
 
     def visit_Block(self, node: Block) -> Block:
@@ -192,7 +207,7 @@ def buffer_copy(buffer: Buffer) -> Buffer:
 @deep_recursion
 def renew_defs(func: PrimFunc) -> PrimFunc:
     """A copy of the function in which every definition is a new variable or buffer."""
-    renew = _Renew()
+    renew = _Renew(_NONE)
     params = [renew.define(param) for param in func.params]
     buffers = {}
     for old, new in zip(func.params, params, strict=True):
@@ -203,7 +218,10 @@ def renew_defs(func: PrimFunc) -> PrimFunc:
 
 
 @deep_recursion
-def redefined(stmt: Stmt) -> Stmt:
-    """A copy of a statement in which every definition is a new variable or buffer."""
-    copy: Stmt = _Renew().visit(stmt)
+def redefined(stmt: Stmt, replacements: Replacements = _NONE) -> Stmt:
+    """A copy of a statement in which every definition is a new variable or buffer.
+
+    Variables from outside are replaced as ``substitute`` does it, in the same walk.
+    """
+    copy: Stmt = _Renew(replacements).visit(stmt)
     return copy

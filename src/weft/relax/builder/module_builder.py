@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Final
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal, structural_hash
@@ -13,12 +14,14 @@ from weft.relax.expr import Function
 from weft.relax.ir.prim_func_info import prim_func_info
 from weft.relax.struct_info import FuncStructInfo, ObjectStructInfo, StructInfo
 from weft.support.errors import IRTypeError
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_]")
 
-Outline = tuple[type[BaseFunc] | int, ...]
-"""Properties that equal functions share: class, counts of parameters, attributes and bindings."""
+Outline = tuple[object, ...]
+"""Properties that equal functions share: class, counts of attributes and bindings, parameters."""
 
 
 class NameSupply:
@@ -43,6 +46,14 @@ class NameSupply:
                 return name
 
 
+@dataclass
+class _Alike:
+    """Functions with one outline: those that no lookup came to yet, the others by their hash."""
+
+    waiting: list[tuple[GlobalVar, BaseFunc]] = field(default_factory=list)
+    hashed: dict[int, list[GlobalVar]] = field(default_factory=dict)
+
+
 class FunctionIndex:
     """Finds functions by structure.
 
@@ -50,26 +61,37 @@ class FunctionIndex:
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[Outline, list[tuple[GlobalVar, BaseFunc]]] = {}
-        self.hashed: dict[int, list[GlobalVar]] = {}
+        self.alike: dict[Outline, _Alike] = {}
 
     def add(self, gvar: GlobalVar, func: BaseFunc) -> None:
         """Add a function. An earlier function of the same GlobalVar may stay in the index."""
-        self.waiting.setdefault(_outline(func), []).append((gvar, func))
+        self.alike.setdefault(_outline(func), _Alike()).waiting.append((gvar, func))
 
     def candidates(self, func: BaseFunc) -> list[GlobalVar]:
         """The GlobalVars that name, or have named, a function of the same hash."""
-        for gvar, other in self.waiting.pop(_outline(func), ()):
-            self.hashed.setdefault(structural_hash(other), []).append(gvar)
-        return self.hashed.get(structural_hash(func), []) if self.hashed else []
+        alike = self.alike.get(_outline(func))
+        if alike is None:
+            return []
+        for gvar, other in alike.waiting:
+            alike.hashed.setdefault(structural_hash(other), []).append(gvar)
+        alike.waiting.clear()
+        return alike.hashed.get(structural_hash(func), [])
 
 
 def _outline(func: BaseFunc) -> Outline:
     """Properties that equal functions share and that take no walk to compute."""
     outline: Outline = (type(func), len(getattr(func, "params", ())), len(func.attrs))
-    if not isinstance(func, Function):
-        return outline
-    return (*outline, *[len(block.bindings) for block in func.body.blocks])
+    if isinstance(func, Function):
+        return (*outline, *[len(block.bindings) for block in func.body.blocks])
+    if isinstance(func, PrimFunc):
+        return (*outline, *[_type(func.buffer_map.get(param, param)) for param in func.params])
+    return outline
+
+
+def _type(param: Buffer | Var) -> tuple[object, ...]:
+    """The type of a parameter, of a buffer with its constant extents."""
+    shape = param.shape if isinstance(param, Buffer) else ()
+    return (param.dtype, *[item.value if isinstance(item, IntImm) else None for item in shape])
 
 
 class ModuleBuilder:

@@ -16,7 +16,7 @@ from weft.arith.facts import is_index
 from weft.arith.int_set import IntervalSet, eval_set, intersect, neg_inf, pos_inf
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, mentions
+from weft.ir.functor import collect, contains, mentions
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, Var
 
@@ -35,7 +35,7 @@ def narrowed_domains(
     """The domains narrowed by the condition or its negation; the same object if none changes."""
     narrowed = domains
     for expr in _not_negative(condition, negated):
-        if collect(expr, (BufferLoad, Call)):  # memory may have changed before the access
+        if contains(expr, (BufferLoad, Call)):  # memory may have changed before the access
             continue
         variables = [var for var in dict.fromkeys(collect(expr, Var)) if var in narrowed]
         for var in variables:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Mutator, collect
+from weft.ir.functor import Mutator, collect, contains
 from weft.ir.node import expect
 from weft.ir.sharing import parts_of, post_order_of, rebound
 from weft.ir.transform import Pass
@@ -248,7 +248,7 @@ class _Rename(Mutator):
 
 def shared(root: PrimExpr, faults: Faults) -> PrimExpr:
     """The expression with variables for the values that several branches use."""
-    if not collect(root, (e.Select, e.And, e.Or)) and not any(map(arms_of, collect(root, e.Call))):
+    if not contains(root, (e.Select, e.And, e.Or)) and not any(map(arms_of, collect(root, e.Call))):
         return root
     uses = Uses(root)
     if not uses.repeated or rebound(root):

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, Visitor, collect
+from weft.ir.functor import Mutator, Visitor, collect, contains
 from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
@@ -151,7 +151,7 @@ class _Gather(Visitor):
 
     def unknown(self, indices: Array[PrimExpr]) -> bool:
         """Whether an index depends on data or on a let variable, so that its values are unknown."""
-        if collect(indices, (BufferLoad, Call)):
+        if contains(indices, (BufferLoad, Call)):
             return True
         return any(id(var) in self.let_vars for var in collect(indices, Var))
 
@@ -238,7 +238,7 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
 
 def _rejoined(index: PrimExpr, loops: list[For]) -> PrimExpr:
     """Simplify ``i // 4 * 4 + i % 4`` to ``i``: the sum of the parts' intervals is too wide."""
-    if not collect(index, (FloorDiv, FloorMod)):
+    if not contains(index, (FloorDiv, FloorMod)):
         return index
     analyzer = Analyzer()
     for loop in loops:

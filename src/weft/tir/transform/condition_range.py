@@ -15,7 +15,7 @@ from weft.arith.canonical_simplify import as_sum
 from weft.arith.int_set import IntervalSet, eval_set, neg_inf, pos_inf
 from weft.arith.linear_form import Sum
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, mentions
+from weft.ir.functor import contains, mentions
 from weft.ir.op import Op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, ProducerLoad, Var
@@ -40,7 +40,7 @@ def is_plain(condition: PrimExpr) -> bool:
     dtype = condition.a.dtype
     if dtype.lanes != 1 or not dtype.is_int:
         return False
-    return not collect(condition, (BufferLoad, Call, ProducerLoad))
+    return not contains(condition, (BufferLoad, Call, ProducerLoad))
 
 
 def comparisons(condition: Any) -> list[CompareExpr]:

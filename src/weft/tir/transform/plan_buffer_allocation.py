@@ -21,7 +21,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Mutator, Visitor, collect, substitute
+from weft.ir.functor import Mutator, Visitor, collect, contains, substitute
 from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass
@@ -81,7 +81,7 @@ class _Accesses(Visitor):
         Of a fused loop ``f``: ``f // 8 * 8 + f % 8`` -> ``f``.
         """
         over_loops: PrimExpr = substitute(index, self.values)
-        if not collect(over_loops, (FloorDiv, FloorMod)):
+        if not contains(over_loops, (FloorDiv, FloorMod)):
             return over_loops
         return self.analyzer.simplify(over_loops)
 
@@ -273,7 +273,7 @@ def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, PrimExpr] | 
 
     The loop with the longest steps may be of unknown extent.
     """
-    if collect(index, (BufferLoad, Call)):
+    if contains(index, (BufferLoad, Call)):
         return None
     coefficients = detect_linear_equation(index, [loop.loop_var for loop in loops])
     strides = [item.value if isinstance(item, IntImm) else 0 for item in coefficients[:-1]]

@@ -115,8 +115,8 @@ def unrolled(loop: For, count: int) -> Stmt:
     copies = []
     for index in range(count):
         value = op.add(loop.min, IntImm(loop.loop_var.dtype, index))
-        body = loop.body if index == 0 else redefined(loop.body)
-        copies.append(substitute(body, {loop.loop_var: value}))
+        renew = substitute if index == 0 else redefined
+        copies.append(renew(loop.body, {loop.loop_var: value}))
     return seq(*copies)
 
 

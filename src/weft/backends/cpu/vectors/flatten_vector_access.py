@@ -16,7 +16,7 @@ from weft.arith.iter_map.constraint import conjuncts
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, collect, mentions, substitute
+from weft.ir.functor import Mutator, collect, contains, mentions, substitute
 from weft.ir.structural import structural_key
 from weft.ir.transform import Pass
 from weft.tir import op
@@ -79,6 +79,8 @@ class _Flatten(StmtMutator):
         an error, and must not become one to the next row.
         """
         if not self.lanes or buffer.strides or len(indices) < 2:
+            return None
+        if not contains(indices, (FloorDiv, FloorMod)):
             return None
         limits = tuple([id(value) for value, _ in self.limits])
         key = buffer, structural_key(indices), self.lanes, limits

@@ -28,7 +28,7 @@ import numpy as np
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import collect, contains
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir import op
@@ -132,7 +132,7 @@ class _Shuffles(StmtMutator):
 
     def _differences(self, index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
         """The first lane of an index and the distance of each lane from it; None: not constant."""
-        if collect(index, (Call, Select)) or not collect(index, (FloorDiv, FloorMod)):
+        if contains(index, (Call, Select)) or not contains(index, (FloorDiv, FloorMod)):
             return None
         lanes = [self.analyzer.simplify(lane_of(index, at)) for at in range(index.dtype.lanes)]
         distances = [self.analyzer.simplify(op.subtract(lane, lanes[0])) for lane in lanes]
@@ -227,13 +227,13 @@ def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
         isinstance(index, (Ramp, Broadcast))
         or bool(buffer.strides)
         or buffer.dtype.is_bool
-        or bool(collect(index, (BufferLoad, Let, Shuffle)))
+        or contains(index, (BufferLoad, Let, Shuffle))
     )
 
 
 def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
     """Zero and the lanes of an index without variables; None for other indices."""
-    if collect(index, Var):
+    if contains(index, Var):
         return None
     try:
         lanes = constant_value(index)
