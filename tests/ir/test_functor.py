@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from weft import ir, relax, te, tir, topi
-from weft.ir.functor import Mutator, Visitor, collect, post_order_visit, rewrite, substitute
+from weft.ir.functor import (
+    Mutator,
+    Visitor,
+    collect,
+    contains,
+    post_order_visit,
+    rewrite,
+    substitute,
+)
 from weft.ir.node import Array
+from weft.ir.summary import identities
 from weft.relax.expr import Var as RelaxVar
 from weft.tir.stmt import BufferStore, For
 
@@ -138,6 +147,28 @@ def test_post_order_meets_each_object_once_children_first():
 def test_collect_takes_classes_and_tuples_of_classes(function):
     assert len(collect(function, For)) == 2
     assert len(collect(function, (For, BufferStore))) == 3
+
+
+def test_contains_is_whether_collect_gives_any(function):
+    module = ir.IRModule({"main": function})
+    for root in (function, function.body, [function.body], module, None):
+        for kind in (For, tir.Mul, (tir.Mul, BufferStore), ir.GlobalVar):
+            assert contains(root, kind) == bool(collect(root, kind))
+
+
+def test_what_was_skipped_is_visited_once_it_matters():
+    x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
+
+    class Replace(Mutator):
+        def visit_Var(self, node):
+            return y if node is x else node
+
+    mutator = Replace()
+    mutator.skip_all_but(0)
+    expr = x + 1
+    assert mutator.visit(expr) is expr
+    mutator.skip_less(identities([x]))
+    assert ir.structural_equal(mutator.visit(expr), y + 1)
 
 
 def test_rewrite_sees_rebuilt_children():

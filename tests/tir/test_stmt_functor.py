@@ -10,11 +10,12 @@ from weft.tir import op
 from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore, For, ForKind
+from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, SeqStmt
 from weft.tir.stmt_functor import (
     ir_transform,
     post_order_visit,
     pre_order_visit,
+    redefined,
     renew_defs,
     substitute,
 )
@@ -88,3 +89,21 @@ def test_renew_defs_of_symbols_that_only_expressions_of_a_shape_hold():
     fresh = renew_defs(func)
     assert structural_equal(func, fresh)
     assert not set(collect(func, Var)) & set(collect(fresh, Var))
+
+
+def test_redefined_replaces_in_one_walk_what_substitute_would():
+    n, extra = Var("n", "int32"), decl_buffer((8,), "float32", "T")
+    a = decl_buffer((8,), "float32", "A")
+    inside = [
+        BufferStore(extra, a[n] + a[I], [n]),
+        For(I, n, op.const(8), ForKind.SERIAL, BufferStore(a, extra[I] * 2.0, [I + n])),
+        BufferStore(a, op.const(0.0), [op.const(0)]),
+    ]
+    body = DeclBuffer(extra, SeqStmt(inside))
+    stmt = Allocate(extra.data, "float32", [op.const(8)], op.const(True, "bool"), body)
+    copy = redefined(stmt, {n: op.const(3)})
+    assert structural_equal(copy, substitute(redefined(stmt), {n: op.const(3)}), True)
+    assert n not in collect(copy, Var)
+    assert copy.buffer_var is not stmt.buffer_var
+    assert copy.body.body.seq[1].loop_var is not I
+    assert copy.body.body.seq[2] is inside[2]

@@ -23,9 +23,8 @@ def implicit_symbols(func: PrimFunc) -> list[Var]:
         buffer = func.buffer_map.get(param)
         if buffer is None:
             continue
-        for term in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            for var in collect(term, Var):
-                if id(var) not in known:
-                    known.add(id(var))
-                    symbols.append(var)
+        for var in collect((buffer.shape, buffer.strides, buffer.elem_offset), Var):
+            if id(var) not in known:
+                known.add(id(var))
+                symbols.append(var)
     return symbols

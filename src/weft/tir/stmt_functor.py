@@ -102,7 +102,8 @@ def _class_named(name: str) -> type:
 
 
 _NONE: Final[Replacements] = {}
-_DEFINITIONS: Final = (For, IterVar, LetStmt, Let, Allocate, AllocateConst, DeclBuffer, Block)
+DEFINITIONS: Final = (For, IterVar, LetStmt, Let, Allocate, AllocateConst, DeclBuffer, Block)
+"""The nodes that define variables or buffers in a body."""
 
 
 class _Renew(Mutator):
@@ -116,7 +117,7 @@ class _Renew(Mutator):
         self.mapping: dict[int, tuple[Any, Any]] = {
             id(old): (old, new) for old, new in replacements.items()
         }
-        self.skip_all_but(bits_of(_DEFINITIONS) | identities(list(replacements)))
+        self.skip_all_but(bits_of(DEFINITIONS) | identities(list(replacements)))
 
     def replace(self, old: Var | Buffer, fresh: Var | Buffer) -> None:
         self.mapping[id(old)] = (old, fresh)

@@ -23,12 +23,13 @@ launched function's parameters, and the annotation ``weft.range`` of its loop th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from weft.ir.expr import GlobalVar, IntImm, StringImm, integer_range
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.dtype import DataType
@@ -37,7 +38,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.analysis.undefined_vars import UndefinedVars
-from weft.tir.buffer import BufferLoad
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import DECLARED, effects_of, has_noalias, return_type
 from weft.tir.lowering.facts import RANGE, StatementFacts, facts_of, is_call, loop_range
@@ -58,10 +59,25 @@ Service = Callable[[s.For], str | None]
 class _Captured(UndefinedVars):
     """The variables that a loop uses, also in the shapes and strides with which it finds places."""
 
+    def __init__(self, defined: Sequence[e.Var]) -> None:
+        super().__init__(defined)
+        self.met: set[Buffer] = set()
+        """Buffers whose shape was visited where the same variables are defined as here."""
+
+    def define(self, var: e.Var, where: Node) -> None:
+        self.met.clear()
+        super().define(var, where)
+
+    def leave(self, variables: Iterable[e.Var]) -> None:
+        self.met.clear()
+        super().leave(variables)
+
     def visit_BufferLoad(self, node: BufferLoad | s.BufferStore) -> None:
         super().visit_BufferLoad(node)
         buffer = node.buffer
-        self.visit([*buffer.shape, *buffer.strides, buffer.elem_offset])
+        if buffer not in self.met:
+            self.met.add(buffer)
+            self.visit([*buffer.shape, *buffer.strides, buffer.elem_offset])
 
     def visit_AttrStmt(self, node: s.AttrStmt) -> None:
         self.visit(node.body)  # the attribute's own node may be the variable of a loop that is gone

@@ -232,6 +232,9 @@ def _with_any(order: list[PrimExpr], chosen: set[int]) -> set[int]:
     return holding
 
 
+_BRANCHES: Final = (e.Select, e.And, e.Or, e.Call)
+
+
 class _Rename(Mutator):
     """Puts variables in the places of nodes."""
 
@@ -248,7 +251,7 @@ class _Rename(Mutator):
 
 def shared(root: PrimExpr, faults: Faults) -> PrimExpr:
     """The expression with variables for the values that several branches use."""
-    if not contains(root, (e.Select, e.And, e.Or)) and not any(map(arms_of, collect(root, e.Call))):
+    if not contains(root, _BRANCHES) or not any(map(arms_of, collect(root, _BRANCHES))):
         return root
     uses = Uses(root)
     if not uses.repeated or rebound(root):
@@ -292,7 +295,7 @@ class _ShareValues(StatementFacts):
 
 def share_values(func: PrimFunc, checks: bool = True) -> PrimFunc:
     """The function with values that branches share in variables (see the module's docstring)."""
-    if not any(map(arms_of, collect(func.body, (e.Select, e.And, e.Or, e.Call)))):
+    if not any(map(arms_of, collect(func.body, _BRANCHES))):
         return func
     buffers = [stmt.buffer for stmt in collect(func.body, DeclBuffer)]
     buffers += func.buffer_map.values()

@@ -7,14 +7,16 @@ Every rewrite here returns the new statement and a table old block -> new block:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, iter_map_simplify
 from weft.arith.iter_map.detect import indices_of
 from weft.ir import functor
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, Visitor
+from weft.ir.functor import Mutator, Visitor, collect, contains
 from weft.ir.node import Node
+from weft.ir.summary import identities
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
@@ -32,15 +34,15 @@ class _Uses(Visitor):
     def __init__(self) -> None:
         self.found: set[Var] = set()
 
-    def visit_Var(self, node: Var) -> None:
-        self.found.add(node)
+    def visit(self, node: Any) -> None:
+        """Enter what holds blocks; collect the variables of anything else at once."""
+        if contains(node, Block):
+            super().visit(node)
+        else:
+            self.found.update(collect(node, Var))
 
     def visit_Block(self, node: Block) -> None:
         self.found |= variables_of(node)
-
-    def visit_Buffer(self, node: Buffer) -> None:
-        self.visit_default(node)
-        self.found.add(node.data)
 
 
 def _uses(node: Node) -> frozenset[Var]:
@@ -105,7 +107,7 @@ class Substitution(BlockMutator):
     def __init__(self, mapping: Mapping[Var, Node] | Mapping[Buffer, Node]) -> None:
         super().__init__()
         self.mapping = {id(key): value for key, value in mapping.items()}
-        self.keys = {key if isinstance(key, Var) else key.data for key in mapping}
+        self.skip_all_but(identities(list(mapping)))
 
     def visit_Var(self, node: Var) -> object:
         return self.mapping.get(id(node), node)
@@ -123,9 +125,6 @@ class Substitution(BlockMutator):
             or (isinstance(expr.b, IntImm) and expr.b is not node.b)
         )
         return function(expr.a, expr.b) if brought and function is not None else expr
-
-    def visit_Block(self, node: Block) -> Block:
-        return node if self.keys.isdisjoint(variables_of(node)) else super().visit_Block(node)
 
 
 @deep_recursion

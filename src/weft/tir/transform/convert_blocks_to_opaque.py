@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, collect
-from weft.ir.node import Array
+from weft.ir.node import Array, Node
+from weft.ir.summary import bits_of, identities
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
@@ -20,13 +21,14 @@ from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 class _Opaque(Mutator):
     def __init__(self) -> None:
         super().__init__()
+        self.skip_all_but(bits_of(BlockRealize))
         self.values: dict[int, PrimExpr] = {}
 
     def visit_Var(self, var: Var) -> PrimExpr:
         return self.values.get(id(var), var)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
-        own = [axis.var for axis in realize.block.iter_vars]
+        own: list[Node] = [axis.var for axis in realize.block.iter_vars]
         for var in collect(realize.predicate, Var):
             if var in own:
                 raise IRValueError(
@@ -35,6 +37,7 @@ class _Opaque(Mutator):
                 )
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             self.values[id(axis.var)] = op.cast(axis.var.dtype, self.visit(value))
+        self.skip_less(identities(own))
         predicate = self.visit(realize.predicate)
         block = realize.block.with_(iter_vars=Array())
         return BlockRealize((), predicate, self.visit(block), span=realize.span)

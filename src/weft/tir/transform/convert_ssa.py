@@ -12,18 +12,22 @@ from typing import Any
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
+from weft.ir.summary import bits_of, identities
 from weft.ir.transform import Pass
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AllocateConst, Block, DeclBuffer, For, LetStmt, Stmt
-from weft.tir.stmt_functor import buffer_copy
+from weft.tir.stmt_functor import DEFINITIONS, buffer_copy
 from weft.tir.transform.prim_func_pass import make_pass
 
 
 class _Renew(Mutator):
+    """Enters what defines something, and what uses a variable or buffer that was renamed."""
+
     def __init__(self, func: PrimFunc) -> None:
         super().__init__()
+        self.skip_all_but(bits_of(DEFINITIONS))
         self.defined: set[int] = {id(param) for param in func.params}
         self.keep: list[object] = []
         self.renamed: dict[int, Any] = {}
@@ -40,9 +44,14 @@ class _Renew(Mutator):
             self.defined.add(id(var))
             self.keep.append(var)
             return var
-        new = self.renamed[id(var)] = type(var)(var.name, var.type_annotation)
-        self.keep.append(new)
+        new = type(var)(var.name, var.type_annotation)
+        self.rename(var, new)
         return new
+
+    def rename(self, old: Var | Buffer, new: Var | Buffer) -> None:
+        self.renamed[id(old)] = new
+        self.keep.append(new)
+        self.skip_less(identities([old]))
 
     def define_buffer(self, buffer: Buffer, owns: bool) -> Buffer:
         """The buffer to define here; ``owns``: its data pointer is defined with it."""
@@ -54,7 +63,7 @@ class _Renew(Mutator):
         self.defined.add(id(buffer))
         self.keep.append(buffer)
         if new is not buffer:
-            self.renamed[id(buffer)] = new
+            self.rename(buffer, new)
         return new
 
     def visit_Var(self, var: Var) -> Any:

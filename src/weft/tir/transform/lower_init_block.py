@@ -7,6 +7,7 @@ After: ``if vk == 0: C[vi] = 0`` followed by the update. An ordered axis is trea
 from __future__ import annotations
 
 from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.function import PrimFunc
@@ -36,6 +37,8 @@ def _guarded(block: Block) -> Stmt:
 
 def lower_init_block(func: PrimFunc) -> PrimFunc:
     """The function without ``init`` statements; empty reductions give the identity."""
+    if not any(block.init is not None for block in collect(func.body, Block)):
+        return func
     return rewrite_body(initialise_empty_reductions(func), _Lower())
 
 

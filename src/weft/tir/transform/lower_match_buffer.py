@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from weft.arith.data import may_change
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator
+from weft.ir.functor import Mutator, contains
 from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
@@ -160,7 +160,7 @@ def row_strides(buffer: Buffer) -> list[PrimExpr]:
 
 def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     """The function without matched buffers inside blocks."""
-    return rewrite_body(func, _Lower())
+    return rewrite_body(func, _Lower()) if contains(func.body, MatchBufferRegion) else func
 
 
 def LowerMatchBuffer() -> Pass:  # noqa: N802 - TVM's name

@@ -15,6 +15,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import (
     Allocate,
+    BufferStore,
     DeclBuffer,
     Evaluate,
     For,
@@ -51,6 +52,9 @@ def has_effect(expr: PrimExpr) -> bool:
 class _Remove(Mutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        return store
 
     def visit_For(self, loop: For) -> Stmt:
         if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:

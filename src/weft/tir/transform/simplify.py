@@ -22,7 +22,7 @@ from weft.arith.deep_equal import all_deep_equal, contains_deep_equal
 from weft.arith.extensions import Extension
 from weft.arith.facts import is_index
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, contains, substitute
 from weft.ir.node import Array
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError, UnsupportedError
@@ -62,6 +62,8 @@ _THREADS: Final = frozenset({"thread_extent", "virtual_thread"})
 
 def _with_data_variables(expr: PrimExpr) -> PrimExpr:
     """The expression with its lets of data over variables known to hold data."""
+    if not contains(expr, Let):
+        return expr
     mapping: dict[object, object] = {}
     for let in collect(expr, Let):
         if is_index(let.var.dtype) and has_data(substitute(let.value, mapping)):

@@ -18,7 +18,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Allocate, DeclBuffer, SeqStmt, Stmt
+from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, SeqStmt, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 
@@ -65,6 +65,9 @@ class _Share(StmtMutator):
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        return store
 
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
         chain, core = _chain(stmt)

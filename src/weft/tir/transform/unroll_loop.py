@@ -41,6 +41,9 @@ class _Unroll(StmtMutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
 
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        return store
+
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         value = attr.value.value if isinstance(attr.value, IntImm) else 0
         field = _PRAGMAS.get(attr.attr_key)

@@ -42,7 +42,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.cross_thread_broadcast import BroadcastResults
-from weft.tir.transform.threads.thread_scope import binding_of, scope_of
+from weft.tir.transform.threads.thread_scope import binding_of, has_threads, scope_of
 
 _TRUE = IntImm(DataType("bool"), 1)
 
@@ -392,6 +392,8 @@ def _opaque(name: str, reads: list[Buffer], writes: list[Buffer], body: Stmt) ->
 
 def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     """The function with a ``tvm_thread_allreduce`` for each reduction over threads."""
+    if not has_threads(func.body):
+        return func
     scan = _Scan()
     scan.visit(func.body)
     if not scan.found:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.functor import Visitor
+from weft.ir.functor import Visitor, collect
 from weft.ir.op import Op
 from weft.support.errors import IRValueError
 from weft.tir.buffer import Buffer
@@ -105,6 +105,8 @@ class _Bindings(Visitor):
 
 def bindings_in(root: object) -> list[Binding]:
     """Every binding below (and at) a node, outermost first."""
+    if not has_threads(root):
+        return []
     visitor = _Bindings()
     visitor.visit(root)
     return visitor.found
@@ -112,7 +114,7 @@ def bindings_in(root: object) -> list[Binding]:
 
 def has_threads(root: object) -> bool:
     """Whether anything below is bound to threads."""
-    return bool(bindings_in(root))
+    return any(map(binding_of, collect(root, (For, AttrStmt))))
 
 
 def thread_text(indices: Mapping[str, int]) -> str:
