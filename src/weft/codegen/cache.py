@@ -21,8 +21,7 @@ from typing import Final, TypedDict
 
 import weft.codegen
 from weft.codegen.generator_digest import generator_digest
-from weft.ir.functor import post_order_visit
-from weft.ir.node import Node
+from weft.ir.functor import collect
 from weft.ir.structural import structural_digest
 from weft.support.config import environment_flag, environment_int, environment_text
 from weft.support.files import read_regular
@@ -87,16 +86,11 @@ def source_digest(rooms: tuple[str, ...] = _ROOMS) -> bytes:
 
 def function_digest(func: PrimFunc) -> bytes:
     """A digest of a function's structure and of its names, which messages and specs show."""
-    names: list[str] = []
-
-    def note(node: Node) -> None:
-        if isinstance(node, (Var, Buffer)):
-            names.append(str(node.name))
-
-    post_order_visit([func.params, list(func.buffer_map.values()), func.body], note)
+    named = collect([func.params, list(func.buffer_map.values()), func.body], (Var, Buffer))
     digest = hashlib.blake2b(structural_digest(func), digest_size=16)
-    for name in names:
-        digest.update(_delimited(name))
+    for node in named:
+        assert isinstance(node, (Var, Buffer))
+        digest.update(_delimited(str(node.name)))
     return digest.digest()
 
 

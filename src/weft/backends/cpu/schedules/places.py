@@ -9,6 +9,7 @@ of a matrix in which the heads of attention stand side by side.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,6 +61,9 @@ class Places:
             return None
         if not mentions(indices, part.axis):
             return 0
+        plain = self._plain_step(buffer, indices, part)
+        if plain is not None:
+            return plain
         analyzer = Analyzer()
         for piece in self.parts:  # the last value of the part cannot grow
             extent = piece.extent - 1 if piece is part else piece.extent
@@ -71,6 +75,21 @@ class Places:
         ]
         distance = analyzer.simplify(op.subtract(after, here))
         return distance.value if isinstance(distance, IntImm) else None
+
+    def _plain_step(self, buffer: Buffer, indices: Sequence[PrimExpr], part: Part) -> int | None:
+        """As ``_step``, without an analyzer, where the axis itself is an index; None elsewhere."""
+        mine = [piece for piece in self.parts if piece.axis is part.axis]
+        inside = mine[mine.index(part) + 1 :]
+        step, stride = 0, math.prod([piece.extent for piece in inside])
+        for size, index in zip(reversed(buffer.shape), reversed(indices), strict=True):
+            if index is part.axis:
+                step += stride
+            elif mentions(index, part.axis):
+                return None
+            if not isinstance(size, IntImm):
+                return None
+            stride *= size.value
+        return step
 
     def _values(self, more: Part | None) -> dict[Var, PrimExpr]:
         """Each axis put together from its parts (``c_0 * 16 + c_1``); ``more`` is one larger."""

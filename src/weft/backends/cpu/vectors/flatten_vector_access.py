@@ -38,8 +38,8 @@ class _Flatten(StmtMutator):
         self.limits: list[tuple[PrimExpr, PrimExpr]] = []
         """(a, b) for each condition ``a < b`` of the branches around."""
         self.rows: dict[Buffer, Buffer] = {}
-        self.known: dict[Hashable, tuple[Sequence[PrimExpr], tuple[Buffer, PrimExpr] | None]] = {}
-        """What ``flat`` gave, with the indices: loads and stores often find the same place."""
+        self.known: dict[Hashable, tuple[Sequence[object], PrimExpr | None]] = {}
+        """What ``_flat`` gave, with its arguments: loads and stores often find the same place."""
 
     def visit_For(self, loop: For) -> Stmt:
         outer = self.lanes
@@ -83,31 +83,34 @@ class _Flatten(StmtMutator):
         if not contains(indices, (FloorDiv, FloorMod)):
             return None
         limits = tuple([id(value) for value, _ in self.limits])
-        key = buffer, structural_key(indices), self.lanes, limits
+        arguments = buffer.shape, indices
+        key = structural_key(arguments), self.lanes, limits
         if key not in self.known:
-            self.known[key] = indices, self._flat(buffer, indices)
-        return self.known[key][1]
+            self.known[key] = arguments, self._flat(*arguments)
+        place = self.known[key][1]
+        return None if place is None else (self._row(buffer), place)
 
-    def _flat(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> tuple[Buffer, PrimExpr] | None:
+    def _flat(self, shape: Sequence[PrimExpr], indices: Sequence[PrimExpr]) -> PrimExpr | None:
+        """The flat index of ``flat``."""
         if len({index.dtype for index in indices}) > 1:
             indices = [widened(index, self.analyzer) for index in indices]
         fused = _fused(indices, self.lanes)
         if fused is None:
             return None
         place: PrimExpr = op.const(0, fused.dtype)
-        for index, size in zip(indices, buffer.shape, strict=True):
+        for index, size in zip(indices, shape, strict=True):
             place = op.add(op.multiply(place, size), index)
         whole = self._whole(fused)
         names = _Named(fused, whole)
         place = self.analyzer.simplify(names.visit(place))
-        for index, size in zip(indices, buffer.shape, strict=True):
+        for index, size in zip(indices, shape, strict=True):
             named = names.visit(index)
             if not self.analyzer.can_prove(op.logical_and(named >= 0, named < size)):
                 return None
         place = self.analyzer.simplify(substitute(place, {whole: fused}))
         if mentions(collect(place, (FloorDiv, FloorMod)), *self.lanes):
             return None
-        return self._row(buffer), place
+        return place
 
     def _whole(self, fused: PrimExpr) -> Var:
         """A variable that stands for ``fused`` and has the same range.

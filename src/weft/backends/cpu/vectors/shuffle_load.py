@@ -216,6 +216,13 @@ def _is_vector(load: BufferLoad) -> bool:
     return all(index.dtype.lanes == 1 for index in load.indices[:-1])
 
 
+def _is_apart(load: BufferLoad) -> bool:
+    """Whether a load is of elements at a stride for which the whole run may be loaded."""
+    last = load.indices[-1] if _is_vector(load) else None
+    stride = last.stride if isinstance(last, Ramp) else None
+    return isinstance(stride, IntImm) and stride.value in _APART
+
+
 def _is_picked(load: BufferLoad) -> bool:
     """Whether a load is no run of memory, and its lanes may be known."""
     return _is_vector(load) and not _is_simple(load.buffer, load.indices[-1])
@@ -244,6 +251,11 @@ def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
 
 def shuffle_loads(func: PrimFunc) -> PrimFunc:
     """Replace loads of known lanes in a function by loads of runs and shuffles."""
+    loads = collect(func.body, BufferLoad)
+    if not contains(func.body, Shuffle) and not any(
+        _is_apart(load) or _is_picked(load) for load in loads
+    ):
+        return func
     return rewrite_body(func, _Shuffles())
 
 
