@@ -43,6 +43,7 @@ from weft.tir.expr import (
     Sub,
     Var,
 )
+from weft.tir.index_digits import digits_of, reordered
 
 AXIS_SEPARATOR: Final = "axis_separator"
 _PADDING_ROUNDS: Final = 10
@@ -184,6 +185,9 @@ class IndexMap(Node):
         shape = [op.const(extent, "int64") for extent in arr_src.shape]
         target = tuple([_constant(extent) for extent in self.map_shape(shape)])
         source = arr_src.numpy()
+        digits = digits_of(self.final_indices, self.initial_indices, arr_src.shape)
+        if digits is not None:
+            return NDArray(reordered(source, digits, len(shape)), arr_src.dtype)
         moved = np.zeros(target + source.shape[len(shape) :], source.dtype)
         grid = np.indices(arr_src.shape, dtype=np.int64, sparse=True)
         values = dict(zip(self.initial_indices, grid, strict=True))

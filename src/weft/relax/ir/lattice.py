@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from weft.ir.expr import PrimExpr, RelaxExpr
-from weft.ir.functor import collect, post_order_visit, substitute
-from weft.ir.node import Array, Node, expect
+from weft.ir.functor import collect, substitute
+from weft.ir.node import Array, expect
 from weft.ir.structural import structural_equal
 from weft.relax.distributed.struct_info import DTensorStructInfo
 from weft.relax.expr import Call, Expr, ShapeExpr, Var
@@ -323,23 +323,22 @@ def symbolic_vars(value: object) -> list[TirVar]:
     return collect(value, TirVar)
 
 
+_DEFINING: Final = (ShapeExpr, ShapeStructInfo, PrimStructInfo)
+
+
 def defining_vars(info: StructInfo | None) -> list[TirVar]:
     """The symbolic variables that a parameter of this info defines: whole extents, not parts.
 
     ``Tensor((n, m + 1))`` defines ``n``, but not ``m``.
     """
     symbols: dict[int, TirVar] = {}
-
-    def visit(item: Node) -> None:
+    for item in () if isinstance(info, FuncStructInfo) else collect(info, _DEFINING):
         if isinstance(item, ShapeExpr | ShapeStructInfo):
             for value in item.values or ():
                 if isinstance(value, TirVar):
                     symbols.setdefault(id(value), value)
         elif isinstance(item, PrimStructInfo) and isinstance(item.value, TirVar):
             symbols.setdefault(id(item.value), item.value)
-
-    if not isinstance(info, FuncStructInfo):
-        post_order_visit(info, visit)
     return list(symbols.values())
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from weft.ir.expr import RelaxExpr
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple
@@ -146,6 +146,7 @@ class _Replacer(_Finder):
     ) -> None:
         super().__init__(mod, machine)
         self.tolerance, self.fastest = tolerance, affordable
+        self.functions: dict[Form, GlobalVar] = {}
         self.known: dict[_Key, tuple[Form, Constant] | None] = {}
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
@@ -154,11 +155,12 @@ class _Replacer(_Finder):
         if chosen is None:
             return call
         best, transformed = chosen
-        func = winograd_function(best).with_attr("op_pattern", _FUSABLE)
-        func.provenance = "te"
-        gvar = self.builder_.add_func(func, "conv2d_winograd")
+        if best not in self.functions:
+            func = winograd_function(best).with_attr("op_pattern", _FUSABLE)
+            func.provenance = "te"
+            self.functions[best] = self.builder_.add_func(func, "conv2d_winograd")
         arguments = Tuple([call.args[0], transformed])
-        return Call(CALL_TIR, [gvar, arguments], None, [call.struct_info])
+        return Call(CALL_TIR, [self.functions[best], arguments], None, [call.struct_info])
 
     def chosen(self, form: Form, weights: Constant) -> tuple[Form, Constant] | None:
         """The form to use and its weights; None if the convolution stays direct."""
