@@ -6,6 +6,7 @@ from weft.backends.cpu.schedules import Default, Winograd
 from weft.backends.cpu.vectors.fill_tails import FillTails
 from weft.backends.cpu.vectors.flatten_vector_access import FlattenVectorAccess
 from weft.backends.cpu.vectors.prefetch_next import PrefetchNextIteration
+from weft.backends.cpu.vectors.prefetch_result import PrefetchResult
 from weft.backends.cpu.vectors.reciprocal import MultiplyByReciprocal
 from weft.backends.cpu.vectors.shift_tiles import ShiftTiles
 from weft.backends.cpu.vectors.shuffle_load import ShuffleLoad
@@ -75,6 +76,7 @@ LOWER: tuple[Pass, ...] = (
     FillTails(),  # after Simplify, and while guards are where blocks put them
     ShiftTiles(),  # before prefetching and cuts: tiles of symbolic axes need no copies with guards
     PrefetchNextIteration(),  # while a panel has one load in one loop
+    PrefetchResult(),  # before loops are cut: guards are the same as those of the stores
     PartitionGuardedLoops(),  # before vectorising: a test per lane would keep a loop scalar
     VectorizeReduction(),  # after loops are cut: the rows of a cut-off tail are not a full group
     TransposeTile(),  # after loops are cut, and while the nest is two plain loops

@@ -38,6 +38,7 @@ _NAMES = {
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
     "PrefetchNextIteration": "weft.backends.cpu.vectors.prefetch_next",
+    "PrefetchResult": "weft.backends.cpu.vectors.prefetch_result",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.threads.serialize_threads",

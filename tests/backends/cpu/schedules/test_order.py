@@ -8,7 +8,7 @@ import pytest
 import weft
 from weft import dlight, te, topi
 from weft.backends.cpu.schedules import order as order_module
-from weft.backends.cpu.schedules import tiled
+from weft.backends.cpu.schedules import tile_order
 from weft.backends.cpu.schedules.order import (
     Order,
     Side,
@@ -114,7 +114,7 @@ def test_results_are_kept_in_every_order(make, order, cores, monkeypatch):
         chosen.append(order if order in possible else usual)
         return chosen[-1]
 
-    monkeypatch.setattr(tiled, "best_order", best)
+    monkeypatch.setattr(tile_order, "best_order", best)
     target = weft.target.Target(f"llvm -vector-width=128 -num-cores={cores}")
     assert_results_are_kept(make(), target)
     assert len(chosen) == 1

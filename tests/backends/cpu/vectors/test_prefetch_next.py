@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 import weft
+from weft.arith.analyzer import Analyzer
+from weft.ir.functor import collect, substitute
 from weft.script import tir as T
+from weft.tir.expr import Call
 from weft.tir.interp import run
-from weft.tir.transform import PrefetchNextIteration
+from weft.tir.lowering.facts import is_call
+from weft.tir.stmt import For
+from weft.tir.transform import PrefetchNextIteration, Simplify
 
 
 def panels(rows, width):
@@ -62,7 +67,8 @@ def test_each_row_asks_for_one_line(becomes):
                 for k in range(5):
                     T.Call(
                         "int32", "tir.prefetch",
-                        [b[T.min(j + 1, 2), k, T.min(r, 1) * 16], 0, 2, 1],
+                        [b[T.min(j + 1, 2), (T.min(r, 1) * 5 + k) // 2,
+                           (T.min(r, 1) * 5 + k) % 2 * 16], 0, 2, 1],
                     )  # fmt: skip
                     for x in T.vectorized(32):
                         c[r, j, x] = c[r, j, x] + a[r, k] * b[j, k, x]
@@ -98,6 +104,65 @@ def test_only_a_few_lines_are_asked_for_at_once(rows, number, is_inside):
     made = lowered(func)
     assert len(prefetches(made)) == number
     assert ("k, i in T.grid" in made.script()) == is_inside  # nothing between the two
+
+
+def places_asked_for(func, rows):
+    """The rows and columns of the next panel that each prefetch of ``panels`` asks for, in time."""
+    calls = [call for call in collect(func.body, Call) if is_call(call, "prefetch")]
+    loops = {loop.loop_var.name: loop.loop_var for loop in collect(func.body, For)}
+    return [
+        tuple(
+            int(
+                Analyzer().simplify(
+                    substitute(index, {loops["j"]: 0, loops["r"]: r, loops["k"]: k})
+                )
+            )
+            for index in call.args[0].indices
+        )
+        for r in range(rows)
+        for k in range(5)
+        for call in calls
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "width"), [(2, 64), (3, 64), (3, 48), (4, 64), (9, 16), (7, 33), (2, 16), (64, 32)]
+)
+def test_all_lines_are_asked_for_one_after_the_other(rows, width):
+    places = places_asked_for(lowered(panels(rows, width)), rows)
+    lines = [(1, k, x) for k in range(5) for x in range(0, width, 16)]
+    assert list(dict.fromkeys(places)) == lines
+
+
+def test_a_panel_with_gaps_is_asked_for_row_by_row(becomes):
+    """The loop over columns leaves eight of 40 out, so a share of each row is asked for."""
+
+    @T.prim_func
+    def before(
+        a: T.Buffer((2, 5), "float32"), b: T.Buffer((3, 5, 40), "float32"),
+        c: T.Buffer((2, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(2):
+                for k in range(5):
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * b[j, k, x]
+
+    @T.prim_func
+    def expected(
+        a: T.Buffer((2, 5), "float32"), b: T.Buffer((3, 5, 40), "float32"),
+        c: T.Buffer((2, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in range(3):
+            for r in range(2):
+                for k in range(5):
+                    T.Call(
+                        "int32", "tir.prefetch", [b[T.min(j + 1, 2), k, r * 16], 0, 2, 1]
+                    )  # fmt: skip
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * b[j, k, x]
+
+    becomes(lambda mod: Simplify()(PrefetchNextIteration()(mod)), before, expected)
 
 
 def test_one_row_needs_none_and_the_annotation_goes():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
-from weft.backends.cpu.schedules.tiled import mark_tile
+from weft.backends.cpu.schedules.tile_loops import mark_tile
 from weft.backends.cpu.schedules.tiles import Tile, most_rows
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE

@@ -35,6 +35,7 @@ from weft.backends.cpu.schedules import (
     transposed,
     windows,
 )
+from weft.backends.cpu.schedules.roles import roles_of
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -71,7 +72,7 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
             sch = _windows(sch, result, None, waiting, windows.schedule, machine)
         elif pixels.fits(nest):
             sch = _windows(sch, result, None, waiting, pixels.schedule, machine)
-        elif tiled.roles_of(nest, weights) is not None:
+        elif roles_of(nest, weights) is not None:
             sch = _tiled(sch, result, None, machine, weights)
         elif nest.is_plain and nest.is_reduction:
             sch = _tried(sch, _rows(result, [], [], machine))
@@ -97,12 +98,12 @@ def _with_its_producers(
                 if scheduled is not sch:
                     waiting.remove(block)
                     return scheduled
-        if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
+        if roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
             scheduled = _tiled(sch, block, result, machine, weights)
             if scheduled is not sch:
                 waiting.remove(block)
                 return scheduled
-    group = [block for block in only if tiled.roles_of(Nest(sch, block), weights) is None]
+    group = [block for block in only if roles_of(Nest(sch, block), weights) is None]
     group = _only_for(sch, result, group)
     reductions = [block for block in group if Nest(sch, block).is_reduction]
     if reductions:
@@ -151,7 +152,17 @@ def _tiled(
         scheduled = _tried(sch, lambda trial: dots.schedule(trial, block, result, machine, weights))
         if scheduled is not sch:
             return scheduled
-    return _tried(sch, lambda trial: tiled.schedule(trial, block, result, machine, weights))
+    for may_cut_depth in (True, False):
+        scheduled = _tried(
+            sch,
+            functools.partial(
+                tiled.schedule, block=block, result=result, machine=machine, weights=weights,
+                may_cut_depth=may_cut_depth,
+            ),
+        )  # fmt: skip
+        if scheduled is not sch:
+            return scheduled
+    return sch
 
 
 def _rows(
@@ -259,7 +270,7 @@ def _multiplies(nest: Nest, consumer: Nest) -> bool:
 
 def _repeats(consumer: Nest) -> bool:
     """Whether a reduction reads elements more than once, as tiled reductions do."""
-    return tiled.roles_of(consumer, ()) is not None
+    return roles_of(consumer, ()) is not None
 
 
 def _is_left_out(sch: Schedule, nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:

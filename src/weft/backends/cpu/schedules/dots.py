@@ -15,6 +15,8 @@ from typing import Any
 
 from weft.backends.cpu.schedules import elementwise, tiled
 from weft.backends.cpu.schedules.dot_intrinsics import DOTS, Dot
+from weft.backends.cpu.schedules.roles import Roles, Sizes, roles_of, size_of
+from weft.backends.cpu.schedules.tile_loops import mark_tile, unroll_some
 from weft.backends.cpu.schedules.tiles import Work, best_tile
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
@@ -31,7 +33,7 @@ from weft.tir.schedule.schedule import Schedule
 class _Product:
     """A sum of products that an instruction computes: the roles of its axes and operands."""
 
-    roles: tiled.Roles
+    roles: Roles
     dot: Dot
     """The instruction."""
     inner: Var
@@ -49,7 +51,7 @@ def fits(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
 
 def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _Product | None:
     """The instruction for a block, and its operands; None if no instruction fits."""
-    roles = tiled.roles_of(nest, weights)
+    roles = roles_of(nest, weights)
     if not machine.dot_products or roles is None or not _is_sum_of_products(nest):
         return None
     column = roles.column
@@ -144,7 +146,7 @@ def _column(nest: Nest) -> Var:
     return axes[-1]
 
 
-def _sizes(nest: Nest, dots: _Product, machine: Machine) -> tiled.Sizes:
+def _sizes(nest: Nest, dots: _Product, machine: Machine) -> Sizes:
     """What a tile holds of each axis; columns are whole vectors, as many in each tile.
 
     An instruction that does not accumulate needs one register more, for the products that are yet
@@ -158,19 +160,19 @@ def _sizes(nest: Nest, dots: _Product, machine: Machine) -> tiled.Sizes:
     tile = best_tile(
         registers,
         Work(
-            rows=tiled.size_of(nest, roles.row),
+            rows=size_of(nest, roles.row),
             columns=vectors * lanes,
-            high=tiled.size_of(nest, roles.tall),
-            blocks=tiled.size_of(nest, roles.wide) or 1,
+            high=size_of(nest, roles.tall),
+            blocks=size_of(nest, roles.wide) or 1,
             depth=None if steps is None else -(-steps // dots.dot.steps),
         ),
     )
     tiles = -(-vectors // max(tile.columns // lanes, 1))
-    return tiled.Sizes(-(-vectors // tiles) * lanes, tile.several, tile.rows, tile.high)
+    return Sizes(-(-vectors // tiles) * lanes, tile.several, tile.rows, tile.high)
 
 
 def _pad(
-    sch: Schedule, nest: Nest, dots: _Product, sizes: tiled.Sizes
+    sch: Schedule, nest: Nest, dots: _Product, sizes: Sizes
 ) -> tuple[list[BlockRV], BlockRV | None]:
     """Pad columns to whole tiles and steps to whole dot products, where they are not.
 
@@ -192,7 +194,7 @@ def _pad(
 
 
 def _panels(
-    sch: Schedule, nest: Nest, dots: _Product, sizes: tiled.Sizes, copies: list[BlockRV]
+    sch: Schedule, nest: Nest, dots: _Product, sizes: Sizes, copies: list[BlockRV]
 ) -> list[BlockRV]:
     """Lay the operand with columns out in panels.
 
@@ -264,9 +266,9 @@ def _tile_dots(
     rows, column = [loops[axis] for axis in tile if axis in loops], loops[roles.column]
     sch.reorder(*other, steps, *rows, column, inner)
     start = sch.decompose_reduction(block, (*other, steps)[0])
-    tiled.mark_tile(sch, sch.get_loops(start)[shared:])
+    mark_tile(sch, sch.get_loops(start)[shared:])
     if dots.dot.accumulates:  # if not, more products would wait to be added than registers hold
-        tiled.unroll_some(sch, steps, [*rows, column], machine)
+        unroll_some(sch, steps, [*rows, column], machine)
     vectors, lanes = sch.split(column, [None, machine.lanes()])
     for loop in (*rows, vectors):
         sch.unroll(loop)

@@ -100,14 +100,7 @@ def best_order(
     """
 
     def cost(order: Order) -> float:
-        seldom, often = (rows, columns) if order.by_row else (columns, rows)
-        groups = (Tiles(order.groups),) if order.groups > 1 else ()
-        loops = (*outer, *groups, *seldom.tiles, *_in_group(often.tiles, order.groups))
-        busiest = share_of_busiest(loops, machine.cores)
-        far = _far(machine, seldom, often, order.groups) / _FAR
-        sharers = min(machine.cores, math.prod([t.count for t in loops]))
-        cost: float = cycles * busiest + far / sharers
-        return cost
+        return cycles_of(machine, columns, rows, cycles, order, outer)
 
     usual = Order()
     best = usual
@@ -116,6 +109,28 @@ def best_order(
         if cost(order) < min(cost(best), cost(usual) * enough):
             best = order
     return best
+
+
+def cycles_of(
+    machine: Machine,
+    columns: Side,
+    rows: Side,
+    cycles: float,
+    order: Order,
+    outer: Sequence[Tiles] = (),
+) -> float:
+    """The cycles that an order takes."""
+    seldom, often = (rows, columns) if order.by_row else (columns, rows)
+    groups = (Tiles(order.groups),) if order.groups > 1 else ()
+    loops = (*outer, *groups, *seldom.tiles, *_in_group(often.tiles, order.groups))
+    far = _far(machine, seldom, often, order.groups)
+    return cycles_of_loops(machine, loops, cycles, far)
+
+
+def cycles_of_loops(machine: Machine, loops: Sequence[Tiles], cycles: float, far: float) -> float:
+    """The cycles of the busiest core, where ``far`` bytes come from beyond the second cache."""
+    sharers = min(machine.cores, math.prod([tiles.count for tiles in loops]))
+    return cycles * share_of_busiest(loops, machine.cores) + far / _FAR / sharers
 
 
 def _orders(machine: Machine, columns: Side, rows: Side, may_be_by_row: bool) -> Iterator[Order]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.backends.cpu.schedules import tiled
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
+from weft.backends.cpu.schedules.roles import Roles, roles_of
+from weft.backends.cpu.schedules.tile_loops import loops_around, loops_like, tile_reduction
 from weft.backends.cpu.schedules.tiles import even
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
@@ -75,7 +76,7 @@ def schedule(
     for pad in padded:
         sch.compute_inline(pad)
     nest = Nest(sch, block)
-    roles = tiled.roles_of(nest, ())
+    roles = roles_of(nest, ())
     axes = nest.result_axes()
     if roles is None or axes is None or roles.packed:
         return False
@@ -86,7 +87,7 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
-    loops = tiled.loops_like(sch, result, nest)
+    loops = loops_like(sch, result, nest)
     around = [loops[axis] for axis in outer if axis in loops]
     down, rows = sch.split(loops[tall], [None, high])
     across, pixels = sch.split(loops[row], [None, wide])
@@ -96,8 +97,8 @@ def schedule(
     sch.vectorize(loops[column])
     sch.compute_at(block, across)
     fused = run_in_parallel(sch, [*around, down], machine)
-    roles = tiled.Roles(column, row, None, tall, outer, steps, (), False)
-    tiled.tile_reduction(sch, block, roles, tiled.loops_around(sch, result, roles), machine)
+    roles = Roles(column, row, None, tall, outer, steps, (), False)
+    tile_reduction(sch, block, roles, loops_around(sch, result, roles), machine)
     if padded:
         is_cut = (nest.extent(row) or 1) % wide
         _keep_whole(sch, [fused, *([] if is_cut else [across]), *_steps(sch, block, across)])

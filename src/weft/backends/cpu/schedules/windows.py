@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from weft.backends.cpu.schedules.borders import is_padding
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
-from weft.backends.cpu.schedules.tiled import mark_tile
+from weft.backends.cpu.schedules.tile_loops import mark_tile
 from weft.backends.cpu.schedules.tiles import even
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm

@@ -11,7 +11,9 @@ panel. Runs before VectorizeLoop. Before, without the statements that set ``C`` 
                     C[c] = C[c] + A[r, k] * B[j, k, c]
 
 After, with lines of 16 elements, the loop over ``k`` starts with
-``T.prefetch(B[T.min(j + 1, 7), k, T.min(r, 1) * 16], 0, 2, 1)``.
+``T.prefetch(B[T.min(j + 1, 7), T.min(r, 1) * 512 + k // 2, k % 2 * 16], 0, 2, 1)``: the panel is
+one run of memory, and two values of ``r`` prefetch half of it each, one line after the other. Of a
+panel that is none, they prefetch one of the two lines of each row.
 
 Without this pass the processor waits for a panel, computes with it, waits for the next one, and so
 on: hardware prefetches only within a page, and not past the end of a panel (Mowry, Lam and Gupta,
@@ -21,9 +23,11 @@ on: hardware prefetches only within a page, and not past the end of a panel (Mow
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.node import expect
@@ -103,6 +107,19 @@ class _Reductions(Visitor):
                     self.found.setdefault(var, []).append(prefetch)
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """A loop of constant extent, and how many places prefetches count along it."""
+
+    loop: For
+    size: int
+
+    @property
+    def place(self) -> PrimExpr:
+        """Which of its places an iteration of the loop stands for."""
+        return self.loop.loop_var - self.loop.min
+
+
 def _prefetches_of(
     load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
 ) -> list[tuple[Var, Stmt]]:
@@ -115,63 +132,118 @@ def _prefetches_of(
     steps = [place for place in steps if around[place].loop_var in own]
     if loop.loop_var not in own or not steps or load.buffer.scope() == "local":
         return []
-    again, inside = list(around[: steps[0]]), list(around[steps[-1] + 1 :])
-    inside = [other for other in inside if other.loop_var in own]
-    if any(other.loop_var in own for other in again) or not inside:
+    again, depth = _axes(around[: steps[0]]), _axes([around[place] for place in steps])
+    tail = _axes([other for other in around[steps[-1] + 1 :] if other.loop_var in own])
+    if not again or not depth or not tail or _count(again) < 2:
         return []
-    times, sizes = _extents(again), _extents(inside)
-    if times is None or sizes is None or math.prod(times) < 2:
+    if any(axis.loop.loop_var in own for axis in again):
         return []
-    step = max(_LINE * 8 // load.dtype.bits, 1)
-    lines = [*sizes[:-1], -(-sizes[-1] // step)]
-    # Where a step of the reduction reads fewer cache lines than the reduction has runs, a line
-    # would be prefetched again and again; so prefetch in an outer loop instead.
-    while len(steps) > 1 and math.prod(lines) < math.prod(times):
-        more = _extents([around[steps[-1]]])
-        if more is None or math.prod([*more, *lines]) > _AT_ONCE * math.prod(times):
-            break
-        lines, inside = [*more, *lines], [around[steps[-1]], *inside]
-        steps = steps[:-1]
-    each = -(-math.prod(lines) // math.prod(times))
-    number = _flat([other.loop_var - other.min for other in again], times)
+    line = max(_LINE * 8 // load.dtype.bits, 1)
+    last = tail[-1].loop
+    tail[-1] = _Axis(last, -(-tail[-1].size // line))
+    inside = depth[: _level(again, depth, tail)]
+    panel = _in_memory_order(load, [*tail, *depth[len(inside) :], *inside])
+    each = -(-_count(panel) // _count([*again, *inside]))
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
     fetches: list[tuple[Var, Stmt]] = []
-    for part in range(each):
-        line = op.min(number * each + part, math.prod(lines) - 1)
-        places = _apart(line, lines)
-        places[-1] = places[-1] * step
-        mapping: dict[Any, Any] = {
-            other.loop_var: other.min + place for other, place in zip(inside, places, strict=True)
-        }
-        mapping[loop.loop_var] = following
+    for number in _lines(again, inside, _count(panel), each):
+        mapping: dict[Any, Any] = {loop.loop_var: following}
+        for axis, place in zip(panel, _apart(number, panel), strict=True):
+            here = place * line if axis.loop is last else place
+            mapping[axis.loop.loop_var] = axis.loop.min + here
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
-        fetches.append((around[steps[-1]].loop_var, fetch))
+        fetches.append((inside[-1].loop.loop_var, fetch))
     return fetches
+
+
+def _level(again: Sequence[_Axis], depth: Sequence[_Axis], tail: Sequence[_Axis]) -> int:
+    """In how many of the reduction's loops the prefetches stand.
+
+    Where these loops run more often than the panel has lines, a line would be prefetched again and
+    again, so the innermost of them are left, unless that makes too many prefetches at a time.
+    """
+    lines, level = _count([*depth, *tail]), len(depth)
+    while level > 1 and _count([*again, *depth[:level]]) > lines:
+        if lines > _AT_ONCE * _count([*again, *depth[: level - 1]]):
+            break
+        level -= 1
+    return level
+
+
+def _lines(
+    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int, each: int
+) -> Iterator[PrimExpr]:
+    """The numbers of the ``each`` lines, of ``lines`` in all, that an iteration prefetches.
+
+    ``again`` are the loops of the runs, each of which takes a share of lines that follow each
+    other, and ``steps`` those of the reduction. Runs after the last share take that one again: if
+    shares are whole, this needs only the number of the run, which stays the same in all steps.
+    """
+    around, inside = list(again), list(steps)
+    while inside and lines % (each * _count(inside)):
+        around.append(inside.pop(0))
+    share = each * _count(inside)
+    start = op.min(_number(around), -(-lines // share) - 1) * share
+    if inside:
+        start = start + _number(inside) * each
+    for part in range(each):
+        yield start + part if lines % each == 0 else op.min(start + part, lines - 1)
+
+
+def _in_memory_order(load: BufferLoad, axes: list[_Axis]) -> list[_Axis]:
+    """Axes of a panel, outermost first, as its lines lie in memory if it is one run of memory.
+
+    The processor goes on by itself where lines are asked for one after the other. The axes of other
+    panels stay in the order given.
+    """
+    steps = {axis.loop.loop_var: _step(load, axis.loop.loop_var) for axis in axes}
+    run = 1
+    ordered = sorted(axes, key=lambda axis: steps[axis.loop.loop_var])
+    for axis in ordered:
+        size = expect(axis.loop.extent, IntImm).value
+        if size > 1 and steps[axis.loop.loop_var] != run:
+            return axes
+        run *= size
+    return ordered[::-1]
+
+
+def _step(load: BufferLoad, var: Var) -> int:
+    """How many elements an access goes on when a variable grows by one; 0 if that varies."""
+    place: PrimExpr = op.const(0, var.dtype)
+    for size, index in zip(load.buffer.shape, load.indices, strict=True):
+        place = place * size + index
+    distance = Analyzer().simplify(substitute(place, {var: var + 1}) - place)
+    return distance.value if isinstance(distance, IntImm) and not load.buffer.strides else 0
 
 
 def _prefetch(load: BufferLoad) -> PrimExpr:
     return Call("int32", "tir.prefetch", [load, 0, _SECOND_CACHE, 1])
 
 
-def _extents(loops: Sequence[For]) -> list[int] | None:
-    sizes = [loop.extent.value for loop in loops if isinstance(loop.extent, IntImm)]
-    return sizes if len(sizes) == len(loops) else None
+def _axes(loops: Sequence[For]) -> list[_Axis]:
+    """The loops as axes; none if the extent of one is not constant."""
+    axes = [_Axis(loop, loop.extent.value) for loop in loops if isinstance(loop.extent, IntImm)]
+    return axes if len(axes) == len(loops) else []
 
 
-def _flat(places: Sequence[PrimExpr], sizes: Sequence[int]) -> PrimExpr:
-    """The number of an index in a box of these sizes: ``(1, 2)`` in ``(4, 8)`` -> 10."""
-    number = places[0]
-    for place, size in zip(places[1:], sizes[1:], strict=True):
-        number = number * size + place
+def _count(axes: Sequence[_Axis]) -> int:
+    return math.prod([axis.size for axis in axes])
+
+
+def _number(axes: Sequence[_Axis]) -> PrimExpr:
+    """The number of an iteration among all of some loops: ``(1, 2)`` in ``(4, 8)`` -> 10."""
+    number = axes[0].place
+    for axis in axes[1:]:
+        number = number * axis.size + axis.place
     return number
 
 
-def _apart(number: PrimExpr, sizes: Sequence[int]) -> list[PrimExpr]:
-    """The inverse of ``_flat``: 10 in a box of ``(4, 8)`` -> ``[1, 2]``."""
+def _apart(number: PrimExpr, axes: Sequence[_Axis]) -> list[PrimExpr]:
+    """The places along axes of a number among all: 10 in a box of ``(4, 8)`` -> ``[1, 2]``."""
     places: list[PrimExpr] = []
-    for size in reversed(sizes[1:]):
-        places.insert(0, op.floormod(number, size))
-        number = op.floordiv(number, size)
+    for axis in reversed(axes[1:]):
+        places.insert(0, op.floormod(number, axis.size))
+        number = op.floordiv(number, axis.size)
     return [number, *places]
 
 

@@ -1,0 +1,112 @@
+"""The loops in a register tile: the reduction outermost, rows unrolled, columns as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.backends.cpu.schedules.borders import crossing
+from weft.backends.cpu.schedules.elementwise import extent_of
+from weft.backends.cpu.schedules.long_rows import add_together, exceeds_registers
+from weft.backends.cpu.schedules.roles import Roles, reads_once
+from weft.backends.cpu.vectors.skip_padding import has_padding
+from weft.dlight.nest import Nest, loops_of, product
+from weft.target.machine import Machine
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+
+_UNROLLED: Final = 100
+"""A reduction of at most this many multiply-adds of vectors is unrolled as a whole."""
+_STEPS: Final = 4
+"""How many steps of a longer reduction are unrolled together."""
+_FEW: Final = 64
+"""How many uses of a panel share the wait for it to come from memory: with more uses than this,
+the wait no longer counts."""
+_FILLED: Final = 0.75
+"""Steps are unrolled together if accumulators take at most this share of the registers."""
+
+
+def loops_like(sch: Schedule, result: BlockRV, nest: Nest, skip: int = 0) -> dict[Var, LoopRV]:
+    """The loops of the result, below its ``skip`` outermost, that run axes of the reduction."""
+    other = Nest(sch, result)
+    axes, loops = other.result_axes(), loops_of(sch, other, skip)
+    mine = nest.result_axes()
+    assert axes is not None
+    assert mine is not None
+    return {axis: loops[same] for axis, same in zip(mine, axes, strict=True) if same in loops}
+
+
+def loops_around(sch: Schedule, result: BlockRV, roles: Roles) -> int:
+    """How many loops are around the tiles of the result."""
+    return len(sch.get_loops(result)) - len(tile_axes(roles))
+
+
+def tile_axes(roles: Roles) -> list[Var]:
+    """The axes of a tile, outermost first."""
+    # A number of one row is multiplied with all vectors before that of the next row is loaded, so
+    # that few registers hold operands.
+    tile = (roles.tall, roles.row, roles.wide, roles.column)
+    return [axis for axis in tile if axis is not None]
+
+
+def tile_reduction(
+    sch: Schedule, block: BlockRV, roles: Roles, shared: int, machine: Machine
+) -> None:
+    """Order the loops inside a tile: the reduction outermost, then rows, unrolled, then columns as
+    vectors.
+
+    ``shared`` is the number of loops around the tile.
+    """
+    inside = tile_axes(roles)
+    nest = Nest(sch, block)
+    loops = loops_of(sch, nest, shared)
+    steps = [loops[axis] for axis in roles.steps if axis in loops]
+    tail = [loops[axis] for axis in inside if axis in loops]
+    sizes = [nest.extent(axis) for axis in nest.reduced]
+    sch.reorder(*steps, *tail)
+    if steps and reads_once(nest) and exceeds_registers(sch, tail, machine):
+        rows = add_together(sch, steps[-1], tail[-1], machine)
+        sch.decompose_reduction(block, [*steps[:-1], rows][0])
+        return
+    mark_tile(sch, tail)
+    if steps:
+        start = sch.decompose_reduction(block, steps[0])
+        mark_tile(sch, sch.get_loops(start)[shared:])
+        whole = product([*sizes, *[extent_of(sch, loop) for loop in tail[:-1]]])
+        if whole is not None and whole <= _UNROLLED:
+            for loop in steps:
+                sch.unroll(loop)
+        else:
+            unroll_some(sch, steps[-1], tail, machine)
+            if roles.row is not None and has_padding(nest.block):
+                for axis in crossing(nest.loads, roles.steps, [roles.row]):
+                    sch.unroll(loops[axis])  # other pixels are outside in each step of the window
+
+
+def unroll_some(sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine) -> None:
+    """Unroll several steps of the reduction where registers are left for what they load."""
+    size, width = extent_of(sch, step), extent_of(sch, tail[-1]) if tail else None
+    rows = product([extent_of(sch, loop) for loop in tail[:-1]])
+    if size is None or width is None or rows is None:
+        return
+    products = rows * -(-width // machine.lanes())
+    if products <= machine.vector_registers * _FILLED:
+        together = max(number for number in range(1, _STEPS + 1) if size % number == 0)
+        if 1 < together < size:
+            _, inner = sch.split(step, [None, together])
+            sch.unroll(inner)
+
+
+def mark_tile(sch: Schedule, tail: Sequence[LoopRV]) -> None:
+    """Unroll the rows and make the columns vectors."""
+    for loop in tail[:-1]:
+        sch.unroll(loop)
+    if tail:
+        sch.vectorize(tail[-1])
+
+
+def are_few(sch: Schedule, rows: Sequence[LoopRV]) -> bool:
+    """Whether a panel has so few uses that the first one, which waits for memory, counts."""
+    times = product([extent_of(sch, loop) for loop in rows])
+    return times is not None and 1 < times <= _FEW

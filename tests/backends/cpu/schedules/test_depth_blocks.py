@@ -1,0 +1,178 @@
+"""Depth block by block: when, that results are kept, to the last bit, and in which chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from tests.lib.default_schedules import (
+    SMALL,
+    blocked,
+    convolution,
+    floats,
+    matmul,
+    product_and_relu,
+    results_of,
+    scheduled,
+)
+from weft import te
+from weft.backends.cpu.schedules import parts, tiled
+from weft.backends.cpu.schedules.chunks import Chunks, _candidates, best_chunks
+from weft.backends.cpu.schedules.order import Order, Side, Tiles
+from weft.backends.cpu.schedules.tile_order import Traffic
+from weft.runtime.threads.parallel import set_num_threads
+from weft.target.machine import Machine, machine_of
+
+ONE, FOUR = [Machine(cores, 512, 32, 2, 32 << 10, 1 << 20, 32 << 20) for cores in (1, 4)]
+
+
+def traffic(rows, columns, depth, tile=(8, 32)):
+    """That of a product whose tiles are all whole."""
+    across, down = Tiles(columns // tile[1]), Tiles(rows // tile[0])
+    cycles = rows * columns * depth / 32
+    sides = Side((across,), columns * depth * 4), Side((down,), rows * depth * 4)
+    return Traffic(*sides, (), rows * columns, cycles)
+
+
+def test_depth_is_cut_where_rows_do_not_fit_the_second_cache():
+    assert best_chunks(ONE, traffic(128, 768, 3072), 24, Order()) == Chunks()
+    assert best_chunks(ONE, traffic(128, 768, 512), 4, Order()) is None
+
+
+def test_depth_is_cut_where_two_panels_do_not_fit():
+    """Rows of 128 KiB would stay, but the panels that stream past them have 512 KiB each."""
+    assert best_chunks(ONE, traffic(8, 1024, 4096), 32, Order()) == Chunks()
+    assert best_chunks(ONE, traffic(8, 1024, 1024), 8, Order()) is None
+
+
+def test_cores_share_chunks():
+    chunks = best_chunks(FOUR, traffic(128, 768, 3072), 24, Order())
+    assert chunks is not None
+    assert chunks.rows * chunks.columns == 4
+
+
+def test_a_large_result_is_cut_until_a_chunk_stays():
+    chunks = best_chunks(ONE, traffic(1024, 1024, 4096), 32, Order())
+    assert chunks is not None
+    assert 1024 * 1024 * 4 // (chunks.rows * chunks.columns) < ONE.l2
+
+
+def test_no_block_fits_a_cache_that_is_smaller_than_its_panels():
+    tiny = Machine(1, 512, 32, 2, 1 << 10, 4 << 10, 1 << 20)
+    assert best_chunks(tiny, traffic(128, 768, 3072), 24, Order()) is None
+
+
+CASES = {
+    "product": matmul(16, 16, 24),
+    "tails of rows, columns and depth": matmul(9, 19, 22),
+    "one tile": matmul(3, 4, 12),
+    "batched product": matmul(5, 6, 8, (2,)),
+    "transposed product, bias, relu": product_and_relu(14, 24, 20),
+    "filters are rows": convolution((1, 12, 3, 5), (10, 12, 1, 1), padding=0),
+    "blocked convolution": blocked(
+        (1, 3, 3, 3, 4), (4, 3, 1, 1, 4, 4), ("NCHW4c", "OIHW4i4o", "NCHW4c")
+    ),
+    "blocked convolution with padding": blocked(
+        (1, 2, 3, 3, 4), (2, 2, 3, 3, 4, 4), ("NCHW4c", "OIHW4i4o", "NCHW4c")
+    ),
+}  # fmt: skip
+
+
+def forced(monkeypatch, number):
+    """Cut depth into blocks of some four steps, and results into the chunks of this number."""
+    chosen = []
+
+    def best(machine, around, blocks, order):
+        possible = list(_candidates(around))
+        chosen.append(possible[number % len(possible)])
+        return chosen[-1]
+
+    monkeypatch.setattr(parts, "_PART", 4)
+    monkeypatch.setattr(parts, "_LONG", 8)
+    monkeypatch.setattr(tiled, "best_chunks", best)
+    return chosen
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_kept(name, number, monkeypatch):
+    chosen = forced(monkeypatch, number)
+    given, result = CASES[name]()
+    func = te.create_prim_func([*given, result])
+    shapes = [[int(extent) for extent in tensor.shape] for tensor in (*given, result)]
+    arrays = [floats(*shape) for shape in shapes[:-1]]
+    after, expected, interpreted, native = results_of(func, arrays, shapes[-1])
+    assert chosen
+    assert blocks_of_depth(after)
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+def blocks_of_depth(func):
+    """Whether a total is in memory while the parts of a sum are added to it."""
+    buffers = func.body.block.alloc_buffers
+    is_cut = any(buffer.name.endswith("_rf") for buffer in buffers)
+    return is_cut and any(buffer.scope() == "global" for buffer in buffers)
+
+
+def test_chunks_that_cut_tiles_leave_the_usual_order(monkeypatch):
+    """The model gives no such chunks; if it did, the block would not stay unscheduled."""
+    monkeypatch.setattr(tiled, "best_chunks", lambda *_: Chunks(2, 1))
+    [a, b], c = matmul(16, 32, 1024)()
+    after = scheduled(te.create_prim_func([a, b, c]))
+    assert not blocks_of_depth(after)
+    assert after.body.block.alloc_buffers
+
+
+def native(func, arrays, shape, target):
+    given = [weft.nd.array(array) for array in (*arrays, np.zeros(shape, "float32"))]
+    weft.build(func, target)["main"](*given)
+    return given[-1].numpy()
+
+
+def test_results_are_the_same_to_the_last_bit(monkeypatch):
+    """As without blocks, with any chunks, and with any number of threads."""
+    [a, b], c = matmul(24, 32, 1024)()
+    func, arrays = te.create_prim_func([a, b, c]), [floats(24, 1024), floats(1024, 32)]
+    monkeypatch.setattr(tiled, "best_chunks", lambda *_: None)
+    plain = scheduled(func)
+    assert not blocks_of_depth(plain)
+    expected = native(plain, arrays, (24, 32), SMALL)
+    for chunks in (Chunks(), Chunks(2, 1), Chunks(1, 2), Chunks(2, 2)):
+        monkeypatch.setattr(tiled, "best_chunks", lambda *_, chunks=chunks: chunks)
+        after = scheduled(func)
+        assert blocks_of_depth(after)
+        for threads in (1, 2):
+            set_num_threads(threads)
+            try:
+                result = native(after, arrays, (24, 32), SMALL)
+            finally:
+                set_num_threads(None)
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_a_product_that_needs_it_has_blocks():
+    """Without anything forced, on a machine with small caches."""
+    small = weft.target.Target(
+        "llvm -vector-width=128 -num-cores=1 -l1d-cache-bytes=4096 -l2-cache-bytes=32768"
+    )
+    [a, b], c = matmul(24, 40, 1024)()
+    func, arrays = te.create_prim_func([a, b, c]), [floats(24, 1024), floats(1024, 40)]
+    after = weft.dlight.cpu.Default().apply(func, small, False).mod["main"]
+    assert blocks_of_depth(after)
+    assert machine_of(small).l2 == 32768
+    result = native(after, arrays, (24, 40), small)
+    exact = arrays[0].astype("float64") @ arrays[1]
+    np.testing.assert_allclose(result, exact, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_of_unknown_number_have_no_blocks():
+    n = weft.tir.Var("n", "int64")
+    a, b = te.placeholder((n, 1024), name="A"), te.placeholder((1024, 16), name="B")
+    func = te.create_prim_func([a, b, weft.topi.matmul(a, b)])
+    after = scheduled(func)
+    assert not blocks_of_depth(after)
+    arrays = [floats(5, 1024), floats(1024, 16)]
+    result = native(after, arrays, (5, 16), SMALL)
+    np.testing.assert_allclose(result, arrays[0] @ arrays[1], rtol=1e-3, atol=1e-4)
