@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import rewrite
+from weft.ir.functor import Mutator
 from weft.ir.node import Array
+from weft.support.recursion import deep_recursion
 from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.linear_difference import constant_difference
@@ -40,13 +40,10 @@ def with_joined_regions(body: Stmt) -> Stmt:
     There may be two if two parameters of a callee have become the same buffer.
     """
 
-    def joined(item: Any) -> Any:
-        if not isinstance(item, Block):
-            return None
-        return item.with_(reads=joined_regions(item.reads), writes=joined_regions(item.writes))
+    def joined(block: Block) -> Block:
+        return block.with_(reads=joined_regions(block.reads), writes=joined_regions(block.writes))
 
-    rewritten: Stmt = rewrite(body, joined)
-    return rewritten
+    return _each_block(body, joined)
 
 
 def joined_regions(regions: Sequence[BufferRegion]) -> Sequence[BufferRegion]:
@@ -78,11 +75,25 @@ def unique_block_names(body: Stmt) -> Stmt:
     """The statement with unique names of blocks: T_add, T_add_1 ..."""
     counts: dict[str, int] = {}
 
-    def renamed(item: Any) -> Any:
-        if not isinstance(item, Block):
-            return None
-        count = counts[item.name_hint] = counts.get(item.name_hint, -1) + 1
-        return item.with_(name_hint=f"{item.name_hint}_{count}") if count else None
+    def renamed(block: Block) -> Block:
+        count = counts[block.name_hint] = counts.get(block.name_hint, -1) + 1
+        return block.with_(name_hint=f"{block.name_hint}_{count}") if count else block
 
-    rewritten: Stmt = rewrite(body, renamed)
-    return rewritten
+    return _each_block(body, renamed)
+
+
+class _Blocks(Mutator):
+    """Changes blocks from the inside out, and enters nothing that has none."""
+
+    def __init__(self, change: Callable[[Block], Block]) -> None:
+        super().__init__()
+        self.change = change
+
+    def visit_Block(self, block: Block) -> Block:
+        return self.change(self.visit_default(block))
+
+
+@deep_recursion
+def _each_block(body: Stmt, change: Callable[[Block], Block]) -> Stmt:
+    changed: Stmt = _Blocks(change).visit(body)
+    return changed
