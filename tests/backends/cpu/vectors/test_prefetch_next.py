@@ -165,6 +165,37 @@ def test_a_panel_with_gaps_is_asked_for_row_by_row(becomes):
     becomes(lambda mod: Simplify()(PrefetchNextIteration()(mod)), before, expected)
 
 
+def test_several_blocks_of_columns_are_shared_out(becomes):
+    @T.prim_func
+    def before(
+        a: T.Buffer((2, 5), "float32"), b: T.Buffer((6, 5, 16), "float32"),
+        c: T.Buffer((2, 6, 16), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(2):
+                for k in range(5):
+                    for w in T.unroll(2):
+                        for x in T.vectorized(16):
+                            c[r, j * 2 + w, x] = c[r, j * 2 + w, x] + a[r, k] * b[j * 2 + w, k, x]
+
+    @T.prim_func
+    def expected(
+        a: T.Buffer((2, 5), "float32"), b: T.Buffer((6, 5, 16), "float32"),
+        c: T.Buffer((2, 6, 16), "float32"),
+    ):  # fmt: skip
+        for j in range(3):
+            for r in range(2):
+                for k in range(5):
+                    T.Call(
+                        "int32", "tir.prefetch", [b[T.min(j + 1, 2) * 2 + r, k, 0], 0, 2, 1]
+                    )  # fmt: skip
+                    for w in T.unroll(2):
+                        for x in T.vectorized(16):
+                            c[r, j * 2 + w, x] = c[r, j * 2 + w, x] + a[r, k] * b[j * 2 + w, k, x]
+
+    becomes(lambda mod: Simplify()(PrefetchNextIteration()(mod)), before, expected)
+
+
 def test_one_row_needs_none_and_the_annotation_goes():
     made = lowered(panels(1, 64))
     assert not prefetches(made)

@@ -142,7 +142,10 @@ def _prefetches_of(
     last = tail[-1].loop
     tail[-1] = _Axis(last, -(-tail[-1].size // line))
     inside = depth[: _level(again, depth, tail)]
-    panel = _in_memory_order(load, [*tail, *depth[len(inside) :], *inside])
+    panel = [*tail, *depth[len(inside) :], *inside]
+    if len(tail) == 1:
+        panel = _in_memory_order(load, panel)
+    # Else it has several blocks of columns, each of which is a run of memory by itself.
     each = -(-_count(panel) // _count([*again, *inside]))
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
     fetches: list[tuple[Var, Stmt]] = []
