@@ -13,8 +13,6 @@ from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import BlockRealize
 
-_MANY: Final = 64
-"""The extent that is assumed where it is symbolic."""
 _BALANCED: Final = 0.9
 """Loops are fused until the cores are busy for more than this share of the time."""
 
@@ -26,11 +24,11 @@ def parallel_depth(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> 
     test a remainder of the fused loop, which lowering cannot move out of the tile.
     """
     extents = [sch.get(loop).extent for loop in order]
-    counts = [extent.value if isinstance(extent, IntImm) else _MANY for extent in extents]
+    counts = [extent.value if isinstance(extent, IntImm) else None for extent in extents]
     return depth_of_counts(counts, [_is_cut_off(sch, loop) for loop in order], machine.cores)
 
 
-def depth_of_counts(counts: Sequence[int], cut_off: Sequence[bool], cores: int) -> int:
+def depth_of_counts(counts: Sequence[int | None], cut_off: Sequence[bool], cores: int) -> int:
     """``parallel_depth`` of loops with ``counts`` iterations; ``cut_off`` says whose last tile is.
 
     Three iterations keep two cores busy for 75 % of the time, fifteen for 94 %:
@@ -39,16 +37,22 @@ def depth_of_counts(counts: Sequence[int], cut_off: Sequence[bool], cores: int) 
     2
     >>> depth_of_counts([3, 5], [False, True], 2)
     1
+
+    A symbolic extent (None) may be 1, as that of a batch often is, so it keeps no core busy:
+
+    >>> depth_of_counts([None, 4, 8], [False, False, False], 2)
+    2
     """
-    count, depth = 1, 0
+    count, depth, is_one = 1, 0, True
     for size, is_cut in zip(counts, cut_off, strict=True):
-        if count > 1 and is_cut:
+        if not is_one and is_cut:
             break
         depth += 1
-        count *= size
+        count *= size or 1
+        is_one = is_one and size == 1
         if _balance(count, cores) > _BALANCED:
             break
-    return depth if count > 1 else 0
+    return 0 if is_one else depth
 
 
 def _is_cut_off(sch: Schedule, loop: LoopRV) -> bool:
