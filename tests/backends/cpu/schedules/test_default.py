@@ -478,6 +478,23 @@ def test_the_place_of_a_row_is_computed_for_several_images(channels, around):
     assert loop.extent.value == around
 
 
+def test_one_image_of_a_batch_of_unknown_size_uses_all_cores():
+    """The batch may be one: the blocks of channels below it run in parallel, too."""
+    n = tir.Var("n", "int32")
+    x, w = te.placeholder((n, 2, 7, 6, 4), name="x"), te.placeholder((8, 2, 3, 3, 4, 4), name="w")
+    layouts = ("NCHW4c", "OIHW4i4o", "NCHW4c")
+    func = te.create_prim_func([x, w, topi.nn.relu(conv_blocked(x, w, 1, 1, 1, 1, layouts))])
+    loops = [loop for loop in collect(scheduled(func).body, For) if loop.kind is ForKind.PARALLEL]
+    for loop in loops:
+        alone = tir.stmt_functor.substitute(loop.extent, {n: 1})
+        assert int(weft.arith.Analyzer().simplify(alone)) >= 2
+    assert loops
+    data = floats(1, 2, 7, 6, 4), floats(8, 2, 3, 3, 4, 4)
+    _, expected, interpreted, native = results_of(func, data, (1, 8, 7, 6, 4))
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_rows_in_parallel_compute_nothing_for_each_other():
     """A product that is not read at its own place by a softmax stays outside of its rows: each row
     would compute all batches again, and threads would write the same sums.
