@@ -101,3 +101,16 @@ def test_what_a_clip_repeats_is_left_out(low, rectifiers):
     data = np.array([[-7.5, -0.4, 0.0, 1e9], [np.nan, 2.5, 0.5, -np.inf]], "float32")
     data = np.vstack([data, ROWS[2:]])
     np.testing.assert_array_equal(run(after, "main", data), run(mod, "main", data))
+
+
+def test_sums_of_other_values_keep_their_order():
+    """Adding a large number and taking it off rounds, which a program may mean."""
+
+    def body(emit, x):
+        moved = emit(op.add(x, relax.const(1e9, "float32")))
+        return emit(op.add(moved, relax.const(-1e9, "float32")))
+
+    mod = function(ROWS, body)
+    after, counts = folded(mod)
+    assert counts == {"add": 2}
+    np.testing.assert_array_equal(run(after, "main", ROWS), np.zeros_like(ROWS))

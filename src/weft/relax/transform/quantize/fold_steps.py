@@ -77,6 +77,13 @@ class _Values:
             at = call.args[0]
         return []
 
+    def is_layer_and_constant(self, total: Call) -> bool:
+        """Whether a sum is of a layer's result and a constant: others keep their order, which a
+        program may need (adding and taking off a large number rounds).
+        """
+        layer = self.only_use(total.args[0], IMAGE_CONVOLUTION, MATMUL)
+        return layer is not None and isinstance(total.args[1], Constant)
+
 
 class _Folder(PyExprMutator):
     def __init__(self, func: Function) -> None:
@@ -115,7 +122,7 @@ class _Folder(PyExprMutator):
 
 
 class _Joiner(PyExprMutator):
-    """Sums with two constants become sums with one; what ``clip`` repeats is left out."""
+    """A layer and two constants become a sum with one; what ``clip`` repeats is left out."""
 
     def __init__(self, func: Function) -> None:
         super().__init__()
@@ -125,8 +132,8 @@ class _Joiner(PyExprMutator):
         """A sum or a clip with less before it; any other call as it is."""
         if call.op is _ADD and isinstance(call.args[1], Constant):
             inner = self.known.only_use(call.args[0], _ADD)
-            if inner is not None and isinstance(inner.args[1], Constant):
-                total = inner.args[1].data.numpy() + call.args[1].data.numpy()
+            if inner is not None and self.known.is_layer_and_constant(inner):
+                total = expect(inner.args[1], Constant).data.numpy() + call.args[1].data.numpy()
                 return self.visit_expr(op.add(inner.args[0], const(total)))
         if call.op is _CLIP and (rounded := self.known.only_use(call.args[0], _ROUND)) is not None:
             rectified = self.known.only_use(rounded.args[0], _RELU)
