@@ -41,7 +41,7 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 
 PREFETCH_NEXT: Final = "tir.prefetch_next"
 """The annotation of a loop whose next iteration's panel may be prefetched."""
-_LINE: Final = 64
+CACHE_LINE: Final = 64
 """Bytes of a cache line."""
 _SECOND_CACHE: Final = 2
 """The locality that tells LLVM's prefetch to use the second cache: a panel exceeds the first."""
@@ -138,7 +138,7 @@ def _prefetches_of(
         return []
     if any(axis.loop.loop_var in own for axis in again):
         return []
-    line = max(_LINE * 8 // load.dtype.bits, 1)
+    line = max(CACHE_LINE * 8 // load.dtype.bits, 1)
     last = tail[-1].loop
     tail[-1] = _Axis(last, -(-tail[-1].size // line))
     inside = depth[: _level(again, depth, tail)]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.backends.cpu.vectors.prefetch_next import CACHE_LINE
 from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
@@ -32,8 +33,6 @@ PREFETCH_RESULT: Final = "tir.prefetch_result"
 """The annotation of a loop whose iterations end with the stores of a tile."""
 _TILE: Final = frozenset([ForKind.UNROLLED, ForKind.VECTORIZED])
 """The loops of a tile; what other loops store may be much more."""
-_LINE: Final = 64
-"""Bytes of a cache line."""
 _FIRST_CACHE: Final = 3
 """The locality that tells LLVM's prefetch to use the first cache."""
 
@@ -68,7 +67,7 @@ class _Lines(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         [store, *_] = collect(loop.body, BufferStore)
         is_vector = loop.kind is ForKind.VECTORIZED
-        step = max(_LINE * 8 // store.buffer.dtype.bits, 1) if is_vector else 1
+        step = max(CACHE_LINE * 8 // store.buffer.dtype.bits, 1) if is_vector else 1
         var = Var(loop.loop_var.name, loop.loop_var.dtype)  # of its own, as all loops have one
         place = {loop.loop_var: loop.min + (var - loop.min) * step}
         body = substitute(self.visit(loop.body), place)
