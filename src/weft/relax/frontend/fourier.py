@@ -21,6 +21,7 @@ from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.ir.lattice import tensor_dims
+from weft.tir import op as tir_op
 
 Planes = tuple[Expr, Expr | None]
 Factor = PrimExpr | float
@@ -32,10 +33,10 @@ DIRECT: Final = 512
 
 @dataclass(frozen=True)
 class Transform:
-    """One transform along one axis.
+    """One transform along one axis; symbolic numbers make its matrices at run time.
 
     Attributes:
-        length: the number of points; a symbolic one makes its matrices at run time.
+        length: the number of points.
         used: inputs that there are; the others count as zeros.
         count: results that are wanted, from the first on.
         inverse: with the exponent's other sign.
@@ -55,6 +56,17 @@ class Transform:
 def full_transform(length: Extent, *, inverse: bool = False, scale: Factor = 1.0) -> Transform:
     """All results from all inputs."""
     return Transform(length, length, length, inverse, scale=scale)
+
+
+def scale_of(normalization: str, length: Extent) -> Factor:
+    """The factor of one axis: 1 ("none"), 1 / sqrt(length) ("by root of length") or 1 / length."""
+    if normalization == "none":
+        return 1.0
+    if isinstance(length, int):
+        divisor = math.sqrt(length) if normalization == "by root of length" else length
+        return 1 / divisor if divisor else 1.0
+    wide = tir_op.cast("float64", as_prim_expr(length))
+    return 1 / (tir_op.sqrt(wide) if normalization == "by root of length" else wide)
 
 
 def transformed(
@@ -130,7 +142,8 @@ def _rows_transformed(
     """The transform along the last axis."""
     dtype = str(rows[0].struct_info.dtype)
     length = transform.length
-    if not isinstance(length, int):
+    extents = (length, transform.used, transform.count)
+    if not isinstance(length, int) or not all(isinstance(extent, int) for extent in extents):
         return product(builder, rows, _symbolic_matrices(builder, transform, dtype))
     factor = _factor(length) if length > DIRECT and not transform.mirrored else 1
     if factor > 1 and transform.used == length:

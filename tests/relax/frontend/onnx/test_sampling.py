@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import weft
+
 from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
@@ -96,11 +98,58 @@ def test_transforms(length):
     np.testing.assert_allclose(again[..., 0], wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_transforms_of_windows():
+@pytest.mark.parametrize("extent", [1, 2, 6, 9])
+@pytest.mark.parametrize("size", [None, 1, 4, 6])
+def test_transforms_of_an_unknown_length(extent, size):
+    x = uniform(2, extent, 3, 2)
+    real = x[..., :1]
+    length = "-" if size is None else "n"
+    constants = {"a": np.array(1)} | ({} if size is None else {"n": np.array(size)})
+    nodes = [
+        node("DFT", f"x {length} a", "both"), node("DFT", f"x {length} a", "back", inverse=1),
+        node("DFT", f"r {length} a", "half", onesided=1),
+        node("DFT", f"half {length} a", "again", inverse=1, onesided=1),
+    ]  # fmt: skip
+    proto = model(nodes, [info("x", shape=["b", "t", 3, 2]), info("r", shape=["b", "t", 3, 1])],
+                  ["both", "back", "half", "again"], constants=constants)  # fmt: skip
+    both, back, half, again = run(from_onnx(proto), x, real)
+    numbers = x[..., 0] + 1j * x[..., 1]
+    spectrum = np.fft.rfft(real[..., 0], size, 1)
+    for result, want in ((both, np.fft.fft(numbers, size, 1)),
+                         (back, np.fft.ifft(numbers, size, 1)), (half, spectrum)):  # fmt: skip
+        assert result.shape == (*want.shape, 2)
+        np.testing.assert_allclose(result[..., 0] + 1j * result[..., 1], want, rtol=1e-4, atol=1e-5)
+    if size is not None or extent > 1:  # numpy has no inverse whose length is 2 * (1 - 1)
+        wanted = np.fft.irfft(spectrum, size, 1)
+        np.testing.assert_allclose(again[..., 0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_transform_whose_length_is_an_input():
+    proto = model([node("DFT", "x n a", "y")], [info("x", shape=[2, "t", 2]),
+                  info("n", "int64", [])], ["y"], constants={"a": np.array(1)})  # fmt: skip
+    module = from_onnx(proto)
+    x = uniform(2, 5, 2)
+    for length in (1, 3, 8):
+        result = run(module, x, np.array(length))
+        want = np.fft.fft(x[..., 0] + 1j * x[..., 1], length, 1)
+        np.testing.assert_allclose(result[..., 0] + 1j * result[..., 1], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("extent", [20, "t"])
+def test_transforms_of_windows(extent):
     constants = {"step": np.array(3), "w": np.hanning(8).astype("float32")}
-    proto = model([node("STFT", "x step w", "y")], [info("x", shape=["b", 20, 1])], ["y"],
+    proto = model([node("STFT", "x step w", "y")], [info("x", shape=["b", extent, 1])], ["y"],
                   constants=constants)  # fmt: skip
-    check(proto, uniform(2, 20, 1), rtol=1e-4, atol=1e-5)
+    for length in (20,) if extent == 20 else (8, 10, 11, 20):
+        check(proto, uniform(2, length, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_signal_shorter_than_its_window():
+    constants = {"step": np.array(3), "w": np.hanning(8).astype("float32")}
+    proto = model([node("STFT", "x step w", "y")], [info("x", shape=["b", "t", 1])], ["y"],
+                  constants=constants)  # fmt: skip
+    with pytest.raises(weft.TVMError, match="expected .*8"):
+        run(from_onnx(proto), uniform(2, 7, 1))
 
 
 def test_mel_filters():

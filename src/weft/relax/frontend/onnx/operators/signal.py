@@ -10,10 +10,12 @@ import numpy as np
 
 from weft.relax import op
 from weft.relax.expr import Expr
-from weft.relax.frontend.fourier import Transform, transformed
+from weft.relax.frontend.fourier import Transform, scale_of, transformed
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Value, as_prim, plain_dim
+from weft.relax.ir.shape_arith import same_dim, simplified
+from weft.tir import op as tir_op
 
 
 @converter("DFT", since=17)
@@ -27,8 +29,8 @@ def dft_attribute(
     onesided: int = 0,
 ) -> Expr:
     """In opset 17 the axis is an attribute."""
-    size = None if length is None else int(context.array(length, "dft_length").ravel()[0])
-    return _transformed(context, x, context.axis(x, axis), size, (bool(inverse), bool(onesided)))
+    place = context.axis(x, axis)
+    return _transformed(context, x, place, length, inverse=bool(inverse), onesided=bool(onesided))
 
 
 @converter("DFT", since=20)
@@ -42,31 +44,32 @@ def dft(
     onesided: int = 0,
 ) -> Expr:
     """The discrete Fourier transform along an axis."""
-    place = -2 if axis is None else int(context.array(axis, "axis").ravel()[0])
-    size = None if length is None else int(context.array(length, "dft_length").ravel()[0])
-    return _transformed(context, x, context.axis(x, place), size, (bool(inverse), bool(onesided)))
+    place = context.axis(x, -2 if axis is None else int(context.array(axis, "axis").ravel()[0]))
+    return _transformed(context, x, place, length, inverse=bool(inverse), onesided=bool(onesided))
 
 
 def _transformed(
-    context: Context, x: Value, axis: int, size: int | None, how: tuple[bool, bool]
+    context: Context, x: Value, axis: int, size: Value | None, *, inverse: bool, onesided: bool
 ) -> Expr:
-    inverse, onesided = how
-    extent = context.extent(x, axis, "input")
+    """The transform along an axis, whose extent and length may be symbols."""
+    extent = context.shape(x, "input")[axis]
     back_to_real = inverse and onesided
-    length = size or (2 * (extent - 1) if back_to_real else extent)
-    used = min(extent, length // 2 + 1 if back_to_real else length)
+    length = context.dims(size, "dft_length")[0] if size else extent
+    if back_to_real and size is None:
+        length = (extent - 1) * 2
+    needed = length // 2 + 1 if back_to_real else length
+    used = plain_dim(simplified(tir_op.min(as_prim(extent), as_prim(needed))))
     rank = context.rank(x, "input")
     emit = context.emit
     parts = []
     for index in range(context.extent(x, rank - 1, "input")):
         part = emit(op.take(x.expr, context.constant(index, "int64").expr, rank - 1))
-        if used != extent:
+        if not same_dim(used, extent):
             part = emit(op.strided_slice(part, [axis], [0], [used]))
         parts.append(part)
     count = length // 2 + 1 if onesided and not inverse else length
-    transform = Transform(
-        length, used, count, inverse, back_to_real, 1 / length if inverse else 1.0
-    )
+    scale = scale_of("by length" if inverse else "none", length)
+    transform = Transform(length, used, count, inverse, back_to_real, scale)
     planes = (parts[0], parts[1] if len(parts) == 2 else None)
     real, imaginary = transformed(context.builder, planes, axis, transform)
     return emit(op.stack([real] if back_to_real else [real, imaginary], rank - 1))
@@ -85,22 +88,19 @@ def stft(
     """Transforms of windows that move along the signal: (batch, frames, frequencies, 2)."""
     emit = context.emit
     stride = int(context.array(step, "frame_step").ravel()[0])
-    extent = context.extent(x, 1, "signal")
     if frame_length is not None:
         length = int(context.array(frame_length, "frame_length").ravel()[0])
     elif window is not None:
         length = context.extent(window, 0, "window")
     else:
-        length = extent
-    frames = (extent - length) // stride + 1
-    places = np.arange(frames)[:, None] * stride + np.arange(length)[None, :]
+        length = context.extent(x, 1, "signal")
     parts = []
     channels = context.extent(x, 2, "signal") if context.rank(x, "signal") == 3 else 0
     for index in range(max(channels, 1)):
         part = x.expr
         if channels:
             part = emit(op.take(part, context.constant(index, "int64").expr, 2))
-        part = emit(op.take(part, context.constant(places).expr, 1))
+        part = emit(op.unfold(part, 1, length, stride))
         parts.append(part if window is None else emit(op.multiply(part, window.expr)))
     count = length // 2 + 1 if onesided else length
     planes = (parts[0], parts[1] if len(parts) == 2 else None)

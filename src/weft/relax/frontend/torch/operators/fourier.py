@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import Final
 
-from weft.ir.expr import Extent, as_prim_expr
+from weft.ir.expr import Extent
 from weft.relax.expr import Expr
-from weft.relax.frontend.fourier import Factor, Transform, full_transform, transformed
+from weft.relax.frontend.fourier import Transform, full_transform, scale_of, transformed
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.complex_numbers import complex_converter
 from weft.relax.frontend.torch.operators.views import axes_of
 from weft.relax.frontend.torch.values import ComplexTensor
-from weft.tir import op as tir_op
 
 
-def _scale(normalization: int, length: Extent) -> Factor:
-    """The factor of one axis: 1, 1 / sqrt(length) or 1 / length (at::native::fft_norm_mode)."""
-    if isinstance(length, int):
-        return (1.0, 1 / math.sqrt(length), 1 / length)[normalization] if length else 1.0
-    wide = tir_op.cast("float64", as_prim_expr(length))
-    return (1.0, 1 / tir_op.sqrt(wide), 1 / wide)[normalization]
+NORMALIZATIONS: Final = ("none", "by root of length", "by length")
+"""What the numbers of at::native::fft_norm_mode mean."""
 
 
 def _along(
@@ -30,7 +25,7 @@ def _along(
     for axis in axes:
         planes = value.real, value.imaginary
         length = context.dims(value.real)[axis]
-        plan = full_transform(length, inverse=inverse, scale=_scale(normalization, length))
+        plan = full_transform(length, inverse=inverse, scale=scale_of(NORMALIZATIONS[normalization], length))
         value = ComplexTensor(*transformed(context.builder, planes, axis, plan))
     return value
 
@@ -52,7 +47,7 @@ def fft_r2c(
     *others, last = axes_of(dim, context.rank(self))
     length = context.dims(self)[last]
     count = context.shape[last] if onesided else length
-    plan = Transform(length, length, count, scale=_scale(normalization, length))
+    plan = Transform(length, length, count, scale=scale_of(NORMALIZATIONS[normalization], length))
     spectrum = ComplexTensor(*transformed(context.builder, (self, None), last, plan))
     return _along(context, spectrum, others, normalization, False)
 
@@ -69,6 +64,6 @@ def fft_c2r(
     *others, last = axes_of(dim, context.rank(self.real))
     spectrum = _along(context, self, others, normalization, True)
     length, used = context.shape[last], context.dims(self.real)[last]
-    plan = Transform(length, used, length, True, True, _scale(normalization, length))
+    plan = Transform(length, used, length, True, True, scale_of(NORMALIZATIONS[normalization], length))
     real, _ = transformed(context.builder, (spectrum.real, spectrum.imaginary), last, plan)
     return real
