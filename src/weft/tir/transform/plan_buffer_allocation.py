@@ -245,20 +245,27 @@ def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, PrimE
 def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:
     """Whether a guard only asks whether the element lies below the extents of the buffer."""
     analyzer = Analyzer()
-    parts = conjuncts(guard)
     return all(
         isinstance(part, (LT, LE))
         and any(
-            analyzer.can_prove_equal(part.a, index) and _is_at_most(analyzer, extent, _limit(part))
+            (limit := _limit(part, index, analyzer)) is not None
+            and _is_at_most(analyzer, extent, limit)
             for index, extent in zip(indices, buffer.shape, strict=True)
         )
-        for part in parts
+        for part in conjuncts(guard)
     )
 
 
-def _limit(test: LT | LE) -> PrimExpr:
-    """``n`` of ``i < n`` and ``n + 1`` of ``i <= n``, which simplified guards have."""
-    return test.b if isinstance(test, LT) else op.add(test.b, 1)
+def _limit(test: LT | LE, index: PrimExpr, analyzer: Analyzer) -> PrimExpr | None:
+    """What a guard says that ``index`` is below; None if it does not speak of ``index``.
+
+    It is ``n`` of ``i < n``, and ``n + 1`` of ``i <= n`` and ``n - 2`` of ``i + 2 < n``, which
+    simplified guards have.
+    """
+    more = analyzer.simplify(op.subtract(test.a, index))
+    if not isinstance(more, IntImm):
+        return None
+    return op.add(test.b, int(isinstance(test, LE)) - more.value)
 
 
 def _is_at_most(analyzer: Analyzer, extent: PrimExpr, limit: PrimExpr) -> bool:

@@ -71,7 +71,10 @@ GROWTH: Final = 128
 
 @dataclass(frozen=True)
 class _Guard:
-    """The condition ``outer * size + element < extent`` of an element of a tile, or ``<=``."""
+    """The condition ``outer * size + element < extent`` of an element of a tile.
+
+    Simplified guards say ``<=``, or ``outer * size + element + 2 < n`` of an extent of ``n - 2``.
+    """
 
     test: PrimExpr
     size: int
@@ -82,11 +85,13 @@ class _Guard:
 def _guard_of(test: PrimExpr, outer: Var) -> _Guard | None:
     if not isinstance(test, (LT, LE)) or not isinstance(test.a, Add):
         return None
-    begin, element = test.a.a, test.a.b
+    place, more = test.a, -int(isinstance(test, LE))
+    if isinstance(place.a, Add) and isinstance(place.b, IntImm):
+        place, more = place.a, more + place.b.value
+    begin, element = place.a, place.b
     if not isinstance(begin, Mul) or begin.a is not outer or not isinstance(begin.b, IntImm):
         return None
-    more = fold.const(test.b.dtype, int(isinstance(test, LE)))
-    extent = fold.add(test.b, more)
+    extent = fold.sub(test.b, fold.const(test.b.dtype, more))
     return _Guard(test, begin.b.value, element, extent) if isinstance(element, Var) else None
 
 

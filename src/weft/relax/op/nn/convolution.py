@@ -262,5 +262,8 @@ CONVOLUTIONS: Final = {
 TRANSPOSED: Final = {rank: _transposed_row(rank) for rank in (1, 2, 3)}
 """Number of spatial axes -> the transposed convolution."""
 
+CONVOLUTION_OPERATORS: Final = frozenset([Op.get(f"relax.nn.conv{rank}d") for rank in CONVOLUTIONS])
+"""The convolutions of one to three spatial axes."""
+
 IMAGE_CONVOLUTION: Final = Op.get("relax.nn.conv2d")
 """The operator that passes about image layouts rewrite."""

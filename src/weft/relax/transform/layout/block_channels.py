@@ -29,7 +29,7 @@ from weft.ir.functor import collect
 from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function
 from weft.relax.ir.shape_arith import constant_value
-from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.op.nn.convolution import CONVOLUTION_OPERATORS
 from weft.relax.op.nn.geometry import Geometry, geometry_of
 from weft.relax.transform.layout.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
@@ -52,7 +52,7 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
         convolutions = [
             call
             for call in collect(func, Call)
-            if call.op is IMAGE_CONVOLUTION and not _has_one_pixel(call)
+            if call.op in CONVOLUTION_OPERATORS and not _has_one_pixel(call)
         ]
         if not convolutions or (len(convolutions) == 1 and _makes_vectors(convolutions[0], width)):
             return func
@@ -64,7 +64,7 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
 def _has_one_pixel(call: Call) -> bool:
     """Whether images have one pixel, so that channels are contiguous in every plain layout."""
     sizes = geometry_of(call)
-    return sizes is not None and not sizes.is_blocked and sizes.image == (1, 1)
+    return sizes is not None and not sizes.is_blocked and set(sizes.image) == {1}
 
 
 def _makes_vectors(call: Call, width: int) -> bool:
@@ -119,32 +119,38 @@ def _fills(row: int, width: int) -> bool:
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     """The layouts of data, kernel and result of a convolution; None if nothing is to be blocked."""
-    sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
+    sizes = geometry_of(call) if call.op in CONVOLUTION_OPERATORS else None
     if sizes is None or sizes.is_blocked:
         return None
     channels, filters = constant_value(sizes.channels), constant_value(sizes.filters)
     if channels is None or filters is None:
         return None
-    return _layouts(channels, filters, sizes.groups, sizes.layouts.data.name, width)
+    blocks = _blocks(channels, filters, sizes.groups, width)
+    if blocks is None:
+        return None
+    (into, out), space = blocks, sizes.letters
+    result = f"NC{space}{out}c"
+    if sizes.is_depthwise:
+        return f"NC{space}{into}c", f"OI{space}{out}o", result
+    if into == 1:
+        return sizes.layouts.data.name, f"OI{space}{out}o", result
+    return f"NC{space}{into}c", f"OI{space}{into}i{out}o", result
 
 
-def _layouts(
-    channels: int, filters: int, groups: int, plain: str, width: int
-) -> tuple[str, str, str] | None:
+def _blocks(channels: int, filters: int, groups: int, width: int) -> tuple[int, int] | None:
+    """The sizes of the blocks of the data's channels (1: none) and of the result's."""
     into, out = block_of(channels, width), block_of(filters, width)
     if out == 1:
         return None
-    if groups > 1 and channels == groups == filters:
-        return f"NCHW{into}c", f"OIHW{out}o", f"NCHW{out}c"
-    if groups > 1 and (channels // groups % into or filters // groups % out):
+    if groups == 1:
+        return (into, out) if into > 1 or channels < _SMALLEST else None
+    if channels == groups == filters:
+        return into, out
+    if channels // groups % into or filters // groups % out:
         into, out = block_of(channels // groups, width), block_of(filters // groups, width)
         if min(into, out) < width:
             return None
-    if groups > 1 and into == 1:
-        return None
-    if into == 1:
-        return (plain, f"OIHW{out}o", f"NCHW{out}c") if channels < _SMALLEST else None
-    return f"NCHW{into}c", f"OIHW{into}i{out}o", f"NCHW{out}c"
+    return (into, out) if into > 1 else None
 
 
 def block_of(channels: int, width: int) -> int:
