@@ -325,6 +325,9 @@ def main(x: T.handle, n: T.int32, c: T.handle):
         ("(n - 1) // 2 + 1", "tile * 4 + j <= (n - 1) // 2", ""),
         ("(n - 1) // 2 + 1", "tile * 4 + j <= (n - 1) // 2 - 1", "root"),
         ("T.max(n // 2 - 3, 0)", "tile * 4 + j < n // 2 - 3", ""),
+        ("T.max(n // 2 - 3, 0)", "tile * 4 + j + 3 < n // 2", ""),
+        ("T.max(n // 2 - 3, 0)", "tile * 4 + j + 4 < n // 2", "root"),
+        ("T.max(n // 2 - 3, 0)", "tile * 4 + j * 2 + 3 < n // 2", "root"),
         ("T.max(n // 2 - 3, 0)", "tile * 4 + j < n // 2 - 4", "root"),
     ],
 )

@@ -31,7 +31,7 @@ from weft.relax.transform.layout.dequantize_after_product import DequantizeAfter
 from weft.relax.transform.layout.fuse_transposes import FuseTransposes
 from weft.relax.transform.layout.join_pixels import JoinPixels
 from weft.relax.transform.layout.offset_integers import OffsetIntegers
-from weft.relax.transform.layout.pad_integer_channels import PadIntegerChannels
+from weft.relax.transform.layout.pad_channels import PadChannels
 from weft.relax.transform.layout.rewrite_conv_transpose import RewriteConvTranspose
 from weft.relax.transform.layout.scale_weights import ScaleWeights
 from weft.relax.transform.layout.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
@@ -103,7 +103,7 @@ GRAPH: tuple[Pass, ...] = (
     DequantizeAfterProduct(),  # while weights are bytes
     OffsetIntegers(),  # before WidenIntegers: keeps bytes that have a zero point subtracted bytes
     WidenIntegers(),  # before weights are folded
-    PadIntegerChannels(),  # before BlockChannels: pads channels to whole blocks
+    PadChannels(),  # before BlockChannels: pads channels to whole blocks
     BlockChannels(),  # while convolutions are operators
     JoinPixels(),  # after BlockChannels: for convolutions whose channels are in no blocks
     FoldConstant(),  # computes what depends on weights only

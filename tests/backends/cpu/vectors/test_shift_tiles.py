@@ -118,6 +118,9 @@ def test_no_guard_is_left_and_every_extent_is_computed(kind):
 
 GUARDS = {
     "at most": ("o * 8 + v < n", "o * 8 + v <= n - 1", "(n + 7) // 8", lambda n: n),
+    "a number on the left": (
+        "o * 8 + v < n", "o * 8 + v + 2 < n", "(n + 5) // 8", lambda n: max(n - 2, 0)
+    ),
     "an extent that is computed": (
         "v < n",
         "v < (n + 1) // 2",

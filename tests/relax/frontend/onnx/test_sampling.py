@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import weft
-
 from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError

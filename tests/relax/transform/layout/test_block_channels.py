@@ -116,6 +116,36 @@ def convolved(shape, **options):
     return lambda data: relax.op.nn.conv2d(data, weight, padding=shape[-1] // 2, **options)
 
 
+@pytest.mark.parametrize(("spatial", "letters"), [((11,), "W"), (("t",), "W"), ((5, 3, 4), "DHW")])
+def test_sequences_and_volumes_have_blocks(spatial, letters):
+    rank = len(spatial)
+    operator = getattr(relax.op.nn, f"conv{rank}d")
+    time = weft.tir.Var("t", "int64")
+    weights = [relax.const(RNG.normal(size=shape).astype("float32")) for shape in
+               ((16, 3, *[3] * rank), (24, 16, *[2] * rank))]  # fmt: skip
+    mod = chain(
+        (2, 3, *[time if extent == "t" else extent for extent in spatial]),
+        lambda x: operator(x, weights[0], padding=1), relax.op.nn.relu,
+        lambda x: operator(x, weights[1], strides=2),
+    )  # fmt: skip
+    blocked = BlockChannels()(mod)
+    plain = f"NC{letters}"
+    calls = [call for call in collect(blocked["main"], relax.Call)
+             if getattr(call.op, "name", "") == f"relax.nn.conv{rank}d"]  # fmt: skip
+    names = ("data_layout", "kernel_layout", "out_layout")
+    assert [tuple([str(call.attrs[name]) for name in names]) for call in calls] == [
+        (plain, f"OI{letters}16o", f"{plain}16c"),
+        (f"{plain}16c", f"OI{letters}16i24o", f"{plain}24c"),
+    ]
+    compiled = weft.compile(mod)
+    for extent in (2, 3, 12) if "t" in spatial else (1,):
+        shape = [extent if size == "t" else size for size in spatial]
+        data = RNG.normal(size=(2, 3, *shape)).astype("float32")
+        expected = run(mod, "main", data)
+        np.testing.assert_allclose(run(blocked, "main", data), expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(compiled(data), expected, rtol=1e-4, atol=1e-4)
+
+
 def channels_last(shape, **options):
     """A convolution of images whose channels are last, with a bias and relu."""
     weight = relax.const(RNG.normal(size=shape).astype("float32"))

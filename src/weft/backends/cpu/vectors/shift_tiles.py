@@ -87,7 +87,8 @@ def _guard_of(test: PrimExpr, outer: Var) -> _Guard | None:
         return None
     place, more = test.a, -int(isinstance(test, LE))
     if isinstance(place.a, Add) and isinstance(place.b, IntImm):
-        place, more = place.a, more + place.b.value
+        more += place.b.value
+        place = place.a
     begin, element = place.a, place.b
     if not isinstance(begin, Mul) or begin.a is not outer or not isinstance(begin.b, IntImm):
         return None

@@ -35,7 +35,7 @@ from weft.relax.transform.layout.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import vector_count
 
-_SMALLEST: Final = 4
+SMALLEST_BLOCK: Final = 4
 """The smallest block, and the step from one size of block to the next."""
 _WIDEST: Final = 4
 """The most vectors in a block."""
@@ -143,7 +143,7 @@ def _blocks(channels: int, filters: int, groups: int, width: int) -> tuple[int, 
     if out == 1:
         return None
     if groups == 1:
-        return (into, out) if into > 1 or channels < _SMALLEST else None
+        return (into, out) if into > 1 or channels < SMALLEST_BLOCK else None
     if channels == groups == filters:
         return into, out
     if channels // groups % into or filters // groups % out:
@@ -164,6 +164,8 @@ def block_of(channels: int, width: int) -> int:
     (16, 24, 40, 1)
     """
     sizes = [
-        size for size in range(_SMALLEST, _WIDEST * width + 1, _SMALLEST) if channels % size == 0
+        size
+        for size in range(SMALLEST_BLOCK, _WIDEST * width + 1, SMALLEST_BLOCK)
+        if channels % size == 0
     ]
     return min(sizes, key=lambda size: (vector_count(size, width) / size, size), default=1)

@@ -13,7 +13,6 @@ from weft.relax.frontend.torch.operators.complex_numbers import complex_converte
 from weft.relax.frontend.torch.operators.views import axes_of
 from weft.relax.frontend.torch.values import ComplexTensor
 
-
 NORMALIZATIONS: Final = ("none", "by root of length", "by length")
 """What the numbers of at::native::fft_norm_mode mean."""
 
@@ -25,7 +24,9 @@ def _along(
     for axis in axes:
         planes = value.real, value.imaginary
         length = context.dims(value.real)[axis]
-        plan = full_transform(length, inverse=inverse, scale=scale_of(NORMALIZATIONS[normalization], length))
+        plan = full_transform(
+            length, inverse=inverse, scale=scale_of(NORMALIZATIONS[normalization], length)
+        )
         value = ComplexTensor(*transformed(context.builder, planes, axis, plan))
     return value
 
@@ -64,6 +65,8 @@ def fft_c2r(
     *others, last = axes_of(dim, context.rank(self.real))
     spectrum = _along(context, self, others, normalization, True)
     length, used = context.shape[last], context.dims(self.real)[last]
-    plan = Transform(length, used, length, True, True, scale_of(NORMALIZATIONS[normalization], length))
+    plan = Transform(
+        length, used, length, True, True, scale_of(NORMALIZATIONS[normalization], length)
+    )
     real, _ = transformed(context.builder, (spectrum.real, spectrum.imaginary), last, plan)
     return real

@@ -1,4 +1,4 @@
-"""PadIntegerChannels: channels and filters of integer convolutions in fours."""
+"""PadChannels: channels and filters of convolutions in fours."""
 
 import numpy as np
 import pytest
@@ -10,16 +10,16 @@ from weft.relax import op
 from weft.relax.analysis import well_formed
 from weft.relax.expr import Call
 from weft.relax.reference import run
-from weft.relax.transform.layout.pad_integer_channels import PadIntegerChannels
+from weft.relax.transform.layout.pad_channels import PadChannels
 
 
-def module_of(data, weights, **options):
+def module_of(data, weights, operator=op.nn.conv2d, **options):
     given = [relax.Var(name, relax.TensorStructInfo(array.shape, str(array.dtype)))
              for name, array in (("x", data), ("w", weights))]  # fmt: skip
     builder = relax.BlockBuilder()
     with builder.function("main", given):
         with builder.dataflow():
-            made = builder.emit_output(op.nn.conv2d(*given, **options))
+            made = builder.emit_output(operator(*given, **options))
         builder.emit_func_output(made)
     return builder.get()
 
@@ -30,6 +30,10 @@ def module_of(data, weights, **options):
         (3, 21, {}, (24, 4, 3, 2)), (3, 8, {"padding": 1, "strides": 2}, (8, 4, 3, 2)),
         (4, 5, {}, (8, 4, 3, 2)), (4, 8, {}, (8, 4, 3, 2)), (3, 3, {"groups": 3}, (3, 1, 3, 2)),
         (3, 5, {"dtype": "float32"}, (5, 3, 3, 2)),
+        (3, 5, {"dtype": "float32", "strides": 2}, (8, 3, 3, 2)),
+        (9, 50, {"dtype": "float64", "padding": 1}, (52, 12, 3, 2)),
+        (9, 32, {"dtype": "float32"}, (32, 12, 3, 2)), (9, 9, {"dtype": "float32"}, (9, 9, 3, 2)),
+        (9, 50, {"dtype": "float16"}, (50, 9, 3, 2)),
     ],
 )  # fmt: skip
 def test_zeros_are_added_and_their_results_cut_off(channels, filters, options, wanted):
@@ -42,8 +46,28 @@ def test_zeros_are_added_and_their_results_cut_off(channels, filters, options, w
     kind = "int32" if dtype == "uint8" else None
     before = module_of(x, w, out_dtype=kind, **options)
     with weft.target.Target("llvm -mcpu=haswell"):
-        after = PadIntegerChannels()(before)
+        after = PadChannels()(before)
     assert well_formed(after)
     [call] = [c for c in collect(after["main"].body, Call) if c.op.name == "relax.nn.conv2d"]
     assert tuple([int(dim) for dim in call.args[1].struct_info.shape.values]) == wanted
-    np.testing.assert_array_equal(run(after, "main", x, w), run(before, "main", x, w))
+    np.testing.assert_allclose(
+        run(after, "main", x, w), run(before, "main", x, w), rtol=0 if kind else 1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("filters", "channels", "strides", "wanted"),
+    [(402, 1, 160, (416, 1, 400)), (7, 9, 2, (8, 12, 400)), (7, 9, 1, (7, 9, 400)),
+     (3, 1, 2, (3, 1, 400))],
+)  # fmt: skip
+def test_sequences_are_padded_where_strides_leave_gaps(filters, channels, strides, wanted):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(2, channels, 800)).astype("float32")
+    w = rng.normal(size=(filters, channels, 400)).astype("float32")
+    before = module_of(x, w, operator=op.nn.conv1d, strides=strides)
+    after = PadChannels()(before)
+    assert well_formed(after)
+    [call] = [c for c in collect(after["main"].body, Call) if c.op.name == "relax.nn.conv1d"]
+    assert tuple([int(dim) for dim in call.args[1].struct_info.shape.values]) == wanted
+    results = [run(module, "main", x, w) for module in (after, before)]
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-3)
