@@ -227,6 +227,22 @@ def test_symbolic_extents():
     assert Analyzer().can_prove_equal(padded.args[0].extent, op.floordiv(n + 3, 4))
 
 
+def test_digits_of_extents_that_are_sums():
+    """A simplified extent has its products spread over the sum; both forms are one number."""
+    n, m = Var("n", "int64"), Var("m", "int64")
+    high = op.floordiv(n - 1, 16) + 1
+    spread = op.floordiv(n - 1, 16) * 7 + 7
+    fused = Var("f", "int64")
+    for whole in (m * spread, m * (high * 7)):
+        for below in (spread, high * 7):
+            digits = [fused // below, fused % below // high, fused % high]
+            found = detect_iter_map(digits, {fused: Range(0, whole)}, True, "bijective")
+            assert not found.errors
+            extents = [split.args[0].extent for split in found.indices]
+            for extent, wanted in zip(extents, (m, 7, high), strict=True):
+                assert Analyzer().can_prove_equal(extent, wanted)
+
+
 def test_simplify_of_symbolic_digits():
     n = Var("n", "int32")
     index = (I // (n * n) * n + I % (n * n) // n) * n + I % n

@@ -27,6 +27,19 @@ def test_factors():
     assert symbols == [N, M]
 
 
+@pytest.mark.parametrize(
+    ("total", "constant", "symbols"),
+    [
+        (N * 7 + 7, 7, ["n + 1"]), ((N * 6 + M * 4 + 10) * M, 2, ["n * 3 + m * 2 + 5", "m"]),
+        (M * (N * 4 + 6) * 3, 6, ["m", "n * 2 + 3"]), (N * 2 + M, 1, ["n * 2 + m"]),
+        (N * -4 + 6, 2, ["n * -2 + 3"]), (N + 0, 1, ["n"]),
+    ],
+)  # fmt: skip
+def test_what_the_terms_of_a_sum_have_in_common_is_a_factor(total, constant, symbols):
+    number, others = factors(total)
+    assert (number, [str(item) for item in others]) == (constant, symbols)
+
+
 def test_ordered_product_puts_the_constant_last():
     assert str(ordered_product(N * 4, M)) == "n * m * 4"
     assert ordered_product(op.const(3), op.const(4)).value == 12
@@ -36,6 +49,8 @@ def test_factors_cancel():
     assert str(floordiv(N * M * 12, N * 4)) == "m * 3"
     assert floordiv(N * 4, N * 4).value == 1
     assert str(floordiv(N * 3, op.const(2))) == "n * 3 // 2"
+    assert floordiv(N * 7 + 7, N + 1).value == 7
+    assert str(floordiv(M * (N * 10 + 15), N * 4 + 6)) == "m * (n * 10 + 15) // (n * 4 + 6)"
     assert floordiv(op.const(-7), op.const(2)).value == -4
     assert ceildiv(op.const(7), op.const(2)).value == 4
 

@@ -237,6 +237,66 @@ def test_computed_extents_of_fused_loops_need_no_predicate():
         assert_same_meaning(before, sch.mod, {"m": m, "n": n})
 
 
+def test_digits_of_a_fused_loop_need_no_predicate():
+    """The axes of the consumer are in their domains; that does not follow from the loop alone."""
+
+    @T.prim_func
+    def before(a: T.handle, c: T.handle, n: T.int64) -> None:
+        m = T.int64()
+        A = T.match_buffer(
+            a, (m, T.int64(6), (n - T.int64(1)) // T.int64(8) + T.int64(1), T.int64(4))
+        )
+        B = T.alloc_buffer((m, T.int64(6), (n - T.int64(1)) // T.int64(8) + T.int64(1), T.int64(4)))
+        C = T.match_buffer(
+            c, (m, T.int64(6), (n - T.int64(1)) // T.int64(8) + T.int64(1), T.int64(4))
+        )
+        for i, j, k, l in T.grid(
+            m, T.int64(6), (n - T.int64(1)) // T.int64(8) + T.int64(1), T.int64(4)
+        ):
+            with T.block("B"):
+                vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+                B[vi, vj, vk, vl] = A[vi, vj, vk, vl] + T.float32(1)
+        for i, j, k, l in T.grid(
+            m, T.int64(6), (n - T.int64(1)) // T.int64(8) + T.int64(1), T.int64(4)
+        ):
+            with T.block("C"):
+                vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+                C[vi, vj, vk, vl] = B[vi, vj, vk, vl] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    i, j, k, _ = sch.get_loops("C")
+    tile, inner = sch.split(j, [None, 3])
+    sch.reorder(i, tile, k, inner)
+    place = sch.fuse(i, tile, k)
+    sch.compute_at("B", place)
+    assert "T.where" not in sch.mod.script()
+    sch.parallel(place)
+    for m, n in ((0, 0), (0, 9), (2, 0), (1, 1), (3, 17)):
+        assert_same_meaning(before, sch.mod, {"m": m, "n": n})
+
+
+def test_what_a_consumer_does_not_run_says_nothing_of_its_axes():
+    """Its axis is in its domain where it runs; the producer must not be computed elsewhere."""
+
+    @T.prim_func
+    def before(A: T.Buffer((20,)), C: T.Buffer((20,))) -> None:
+        B = T.alloc_buffer((20,))
+        for i in range(20):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i)
+                B[vi] = A[vi] + T.float32(1)
+        for i, j in T.grid(3, 8):
+            with T.block("C"):
+                vi = T.axis.spatial(20, i * 8 + j)
+                T.where(i * 8 + j < 20)
+                C[vi] = B[vi] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    sch.compute_at("B", sch.get_loops("C")[1])
+    assert "T.where" in sch.mod.script().split('T.block("C")')[0]
+    assert_same_meaning(before, sch.mod)
+
+
 def test_a_packed_buffer_is_solved_by_the_inverse_of_its_indices():
     @T.prim_func
     def before(a: T.handle, c: T.handle) -> None:

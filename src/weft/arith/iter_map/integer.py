@@ -6,14 +6,15 @@ constants of the same type, the common case, are computed here directly.
 
 from __future__ import annotations
 
-from math import lcm
+import functools
+from math import gcd, lcm
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range, integer_range
 from weft.tir import op
-from weft.tir.expr import Mul
+from weft.tir.expr import Add, Mul
 
 
 def add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -41,7 +42,7 @@ def floordiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a // b; factors of a product cancel."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
         return fold.wrapped(a.dtype, a.value // b.value)
-    if type(a) is Mul and a.dtype is b.dtype:
+    if type(a) in (Mul, Add) and a.dtype is b.dtype:
         (total, symbols), (number, taken) = factors(a), factors(b)
         rest = without(symbols, taken) if number and total % number == 0 else None
         if rest is not None:
@@ -103,13 +104,47 @@ def is_value(expr: PrimExpr, value: int) -> bool:
 
 
 def factors(expr: PrimExpr) -> tuple[int, list[PrimExpr]]:
-    """The constant factor of a product, and its other factors from left to right."""
+    """The constant factor of a product, and its other factors from left to right.
+
+    A sum gives what its terms have in common: of ``n * (m * 7 + 14)`` it is 7, and ``n, m + 2``.
+    """
     if type(expr) is IntImm:
         return int(expr.value), []
+    if type(expr) is Add:
+        return _common_factor(expr)
     if type(expr) is not Mul:
         return 1, [expr]
     (left, first), (right, second) = factors(expr.a), factors(expr.b)
     return left * right, first + second
+
+
+def _common_factor(total: Add) -> tuple[int, list[PrimExpr]]:
+    """The largest number that divides all terms of a sum, and the sum of the quotients."""
+    terms = [_term(total.b)]
+    rest = total.a
+    while type(rest) is Add:
+        terms.append(_term(rest.b))
+        rest = rest.a
+    terms.append(_term(rest))
+    common = gcd(*[number for number, _ in terms])
+    if common <= 1:
+        return 1, [total]
+    parts = [
+        const_like(total, number // common)
+        if symbol is None
+        else mul(symbol, const_like(symbol, number // common))
+        for number, symbol in reversed(terms)
+    ]
+    return common, [functools.reduce(add, parts)]
+
+
+def _term(expr: PrimExpr) -> tuple[int, PrimExpr | None]:
+    """The constant of a term, and what it multiplies; None for a number."""
+    if type(expr) is IntImm:
+        return expr.value, None
+    if type(expr) is Mul and type(expr.b) is IntImm:
+        return expr.b.value, expr.a
+    return 1, expr
 
 
 def ordered_product(*exprs: PrimExpr) -> PrimExpr:

@@ -14,9 +14,10 @@ from weft.arith import interval
 from weft.arith.analyzer import Analyzer, ProofStrength
 from weft.arith.int_set import eval_region
 from weft.arith.interval import IntervalSet, as_int_set
+from weft.arith.linear import detect_linear_equation
 from weft.arith.region import estimate_region_lower_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, mentions, substitute
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferRegion
@@ -149,8 +150,9 @@ class _Move(Move):
         box = self.executed()
         self.analyzer = tree.analyzer_above(self.loop)
         surgery.know_shapes(self.state, self.sref, self.analyzer)
-        domains = self.domains(box)
-        nest, realize = self.regenerated(domains, keep_units)
+        with self.analyzer.constraint_scope(self.known_of_required()):
+            domains = self.domains(box)
+            nest, realize = self.regenerated(domains, keep_units)
         self.check_reduction(domains, box, realize, nest)
         target = loop_of(self.loop)
         statements = stmt_list(target.body)
@@ -274,6 +276,29 @@ class _Move(Move):
                     )
                 required.setdefault(buffer, []).append(self.relaxed(region, bindings, below))
         return required
+
+    def known_of_required(self) -> PrimExpr:
+        """That axes of the required blocks are in their domains at each iteration of the loop.
+
+        Of a block with ``T.axis.spatial(n * 4, fused // (h * 5) * 4 + i)``, where ``i`` is a loop
+        of 4 below, it is that ``fused // (h * 5) * 4`` and ``fused // (h * 5) * 4 + 3`` are. That
+        does not follow from the range of ``fused`` as long as ``h`` might be 0. A condition of the
+        block says when it runs: nothing is known of an axis that shares a variable with it.
+        """
+        known: PrimExpr = op.const(True, "bool")
+        for block in self.required:
+            sref = self.state.sref_of(block)
+            realize = tree.realize_of(self.state, sref)
+            guarded = set(collect(realize.predicate, Var))
+            below = [loop_of(loop) for loop in tree.loops_above(sref, stop=self.loop)]
+            for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+                if isinstance(value, IntImm | Var) or not guarded.isdisjoint(collect(value, Var)):
+                    continue
+                dom = surgery.domain(axis)
+                for corner in _corners(value, below):
+                    known = op.logical_and(known, op.greater_equal(corner, dom.min))
+                    known = op.logical_and(known, op.less(corner, dom.min + dom.extent))
+        return known
 
     def relaxed(
         self, region: BufferRegion, bindings: Mapping[Var, PrimExpr], below: Mapping[Var, Range]
@@ -421,6 +446,21 @@ class _Move(Move):
                 self.loop,
                 "choose a loop further out",
             )
+
+
+def _corners(value: PrimExpr, loops: Sequence[For]) -> list[PrimExpr]:
+    """The smallest and the largest value over loops, if it is linear in them and they all run."""
+    used = [loop for loop in loops if mentions(value, loop.loop_var)]
+    if not used:
+        return [value]
+    steps = detect_linear_equation(value, [loop.loop_var for loop in used])[:-1]
+    runs = [isinstance(loop.extent, IntImm) and loop.extent.value > 0 for loop in used]
+    rises = [isinstance(step, IntImm) and step.value >= 0 for step in steps]
+    if not steps or not all(runs + rises):
+        return []
+    lows = {loop.loop_var: loop.min for loop in used}
+    highs = {loop.loop_var: loop.min + (loop.extent - 1) for loop in used}
+    return [substitute(value, ends) for ends in (lows, highs)]
 
 
 def _covers(part: IntervalSet, whole: Range, analyzer: Analyzer) -> bool:
