@@ -15,6 +15,7 @@ from tests.lib.generate import random_prim_func
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir import json_text
 from weft.ir.field_types import checks_of, classes_named
+from weft.ir.functor import collect
 from weft.ir.json_text import FORMAT
 from weft.ir.node import NODE_CLASSES
 from weft.script import tir as tir_script
@@ -253,6 +254,24 @@ def test_a_function_is_read_where_graphs_are_not_loaded(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"True {func.script()}\n"
+
+
+def test_a_graph_is_read_where_nothing_else_was_imported(tmp_path):
+    """Its first entries may be operators, before any class of a graph."""
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorStructInfo((2, 3), "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+    calls = list(collect(builder.get()["main"], relax.Call))
+    (tmp_path / "graph.json").write_text(ir.save_json([calls[0].op, builder.get()]), "utf-8")
+    program = (
+        "import weft.ir; operator, mod = weft.ir.load_json(open('graph.json').read());"
+        "print(operator.name, mod.script())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"relax.nn.relu {builder.get().script()}\n"
 
 
 def test_every_annotation_is_understood_and_says_something():

@@ -268,8 +268,22 @@ class _Reader:
             setattr(item, field, value)
 
 
+_OPERATORS: Final = {
+    "relax": ("weft.relax.op",),
+    "tir": ("weft.tir.intrinsic", "weft.tir.device_intrinsic"),
+}
+"""Dialect -> the modules that define its operators, as the first part of their names says."""
+
+
+def _operator(name: str) -> Op:
+    """The operator of that name, whose module may not have been imported yet."""
+    for module in _OPERATORS.get(name.partition(".")[0], ()):
+        importlib.import_module(module)
+    return Op.get(name)
+
+
 _PLAIN: Final[dict[str, Callable[[str], object]]] = {
-    "Op": Op.get,
+    "Op": _operator,
     "DataType": DataType,
     "float": lambda text: struct.unpack("<d", bytes.fromhex(text))[0],
     "bytes": base64.b64decode,
