@@ -6,6 +6,7 @@ from weft.ir.transform import Pass
 from weft.relax.transform.fusion.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.fusion.fuse_ops import FuseOps
 from weft.relax.transform.fusion.fuse_tir import FuseTIR
+from weft.relax.transform.fusion.name_extents import NameExtents
 from weft.relax.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.graph.decompose_ops import DecomposeOpsForInference
@@ -33,5 +34,6 @@ KERNELS: tuple[Pass, ...] = (
     FuseOps(),  # calls that can share a kernel become a function
     FuseTIR(),  # such a function becomes one kernel
     DeadCodeElimination(),  # removes kernels that have been fused, and unused bindings
+    NameExtents(),  # once kernels are complete: their extents need not be those of other kernels
 )
 """Lowers operators to fused kernels."""
