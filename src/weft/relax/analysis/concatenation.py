@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, Range
+from weft.arith.deep_equal import expr_deep_equal
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.tir import op
@@ -19,45 +20,56 @@ from weft.tir.stmt_functor import renew_defs
 def concatenated_axis(func: PrimFunc) -> int | None:
     """The axis along which a PrimFunc concatenates its arguments; None if it does something else.
 
-    All shapes must be constant, and the one block of the PrimFunc must copy the arguments one after
-    the other into the last buffer. The loops around the block do not matter: a schedule may have
-    changed them.
+    All extents along the axis must be constant, and the one block of the PrimFunc must copy the
+    arguments one after the other into the last buffer. The loops around the block do not matter: a
+    schedule may have changed them.
     """
     buffers = [func.buffer_map[param] for param in func.params if param in func.buffer_map]
     blocks = [block for block in collect(func.body, Block) if block.iter_vars]
     if len(buffers) != len(func.params) or len(blocks) != 1:
         return None
     [block], [*sources, target], store = blocks, buffers, blocks[0].body
-    axis = _axis_of([_extents(source) for source in sources], _extents(target))
+    axis = _axis_of([source.shape for source in sources], target.shape)
     if axis is None or not isinstance(store, BufferStore) or store.buffer is not target:
         return None
     begin = 0
     for source in sources:
         if not _is_copied(block, store, source, axis, begin):
             return None
-        begin += _extents(source)[axis]
+        begin += expect(source.shape[axis], IntImm).value
     return axis
 
 
 def extents_along(func: PrimFunc, axis: int) -> list[int]:
     """The extent of each buffer of a concatenation along ``axis``, the result's last."""
-    return [_extents(func.buffer_map[param])[axis] for param in func.params]
+    buffers = [func.buffer_map[param] for param in func.params]
+    return [expect(buffer.shape[axis], IntImm).value for buffer in buffers]
 
 
-def _extents(buffer: Buffer) -> list[int]:
-    """The shape of a buffer as integers; empty if an extent is symbolic."""
-    known = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
-    return known if len(known) == len(buffer.shape) else []
-
-
-def _axis_of(parts: Sequence[list[int]], whole: list[int]) -> int | None:
+def _axis_of(parts: Sequence[Sequence[PrimExpr]], whole: Sequence[PrimExpr]) -> int | None:
     """The axis along which the parts' extents add up to the whole's; all others must be equal."""
-    for axis, extent in enumerate(whole):
-        rest = [part[:axis] + part[axis + 1 :] for part in parts if len(part) == len(whole)]
-        fits = len(rest) == len(parts) > 1 and 0 not in whole
-        if fits and all(shape == whole[:axis] + whole[axis + 1 :] for shape in rest):
-            return axis if sum(part[axis] for part in parts) == extent else None
+    alike = len(parts) > 1 and all(len(part) == len(whole) for part in parts)
+    if not alike or any(isinstance(extent, IntImm) and not extent.value for extent in whole):
+        return None
+    for axis in range(len(whole)):
+        if all(_are_equal(part, whole, axis) for part in parts):
+            total, *sizes = [shape[axis] for shape in (whole, *parts)]
+            known = [size.value for size in sizes if isinstance(size, IntImm)]
+            fits = len(known) == len(sizes) and _is_same(total, IntImm(total.dtype, sum(known)))
+            return axis if fits else None
     return None
+
+
+def _are_equal(part: Sequence[PrimExpr], whole: Sequence[PrimExpr], axis: int) -> bool:
+    """Whether two shapes have the same extents, except along ``axis``."""
+    pairs = zip(part, whole, strict=True)
+    return all(d == axis or _is_same(*pair) for d, pair in enumerate(pairs))
+
+
+def _is_same(extent: PrimExpr, other: PrimExpr) -> bool:
+    if isinstance(extent, IntImm) and isinstance(other, IntImm):
+        return extent.value == other.value
+    return expr_deep_equal(extent, other)
 
 
 def _is_copied(block: Block, store: BufferStore, source: Buffer, axis: int, begin: int) -> bool:
@@ -88,22 +100,25 @@ def into_part(func: PrimFunc, axis: int, begin: int, extent: int) -> PrimFunc | 
     """
     root = func.body.block if isinstance(func.body, BlockRealize) else None
     part = func.buffer_map.get(func.params[-1]) if func.params else None
-    if root is None or part is None or part.strides or not _extents(part):
+    if root is None or part is None or part.strides:
         return None
     if any(block.match_buffers for block in collect(func.body, Block)):
         return None
     given: list[object] = [arg for call in collect(func.body, Call) for arg in call.args]
     if any(arg is part or arg is part.data for arg in given):
         return None
-    shape = [extent if d == axis else size for d, size in enumerate(_extents(part))]
+    shape = [
+        op.const(extent, "int64") if d == axis else op.cast("int64", size)
+        for d, size in enumerate(part.shape)
+    ]
     whole = part.with_(
         data=type(part.data)(part.data.name, part.data.type_annotation),
-        shape=[op.const(size, "int64") for size in shape],
+        shape=shape,
         name=f"{part.name}_whole",
     )
     region = [
-        Range.from_min_extent(op.const(begin * (d == axis), "int64"), op.const(size, "int64"))
-        for d, size in enumerate(_extents(part))
+        Range.from_min_extent(op.const(begin * (d == axis), "int64"), op.cast("int64", size))
+        for d, size in enumerate(part.shape)
     ]
     match = MatchBufferRegion(part, BufferRegion(whole, region))
     body = func.body.with_(block=root.with_(match_buffers=[match]))

@@ -107,8 +107,35 @@ def test_others_are_copied(body):
     assert ConcatenateInPlace()(before) is before
 
 
-def test_symbolic_sizes_are_copied():
+def test_symbolic_sizes_along_the_axis_are_copied():
     before = module_of(along(0), (T.int64(), 3), SHAPE)
+    assert ConcatenateInPlace()(before) is before
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 7, 16, 17])
+@pytest.mark.parametrize(("axis", "parts"), [(1, (2, 1, 3)), (0, (1, 4)), (2, (5, 17))])
+def test_other_axes_may_be_symbolic(axis, parts, size):
+    """All kernels of the graph have the same symbols in their shapes."""
+    high, wide = T.int64(), T.int64()
+    shapes = [[high, wide, high] for _ in parts]
+    for shape, part in zip(shapes, parts, strict=True):
+        shape[axis] = part
+    before = module_of(along(axis), *shapes)
+    after = IN_PLACE(before)
+    assert well_formed(after)
+    names, in_place = calls_of(after)
+    assert not any("concat" in name for name in names)
+    assert in_place == len(parts) - 1
+    numbers = {high: size, wide: 3}
+    arrays = arrays_of(*[[numbers.get(extent, extent) for extent in shape] for shape in shapes])
+    expected = -np.concatenate(arrays, axis)
+    np.testing.assert_array_equal(run(after, "main", *arrays), expected)
+    machine = relax.VirtualMachine(weft.relax.build(after), weft.cpu())
+    np.testing.assert_array_equal(machine["main"](*map(weft.nd.array, arrays)).numpy(), expected)
+
+
+def test_axes_that_only_happen_to_be_equal_are_copied():
+    before = module_of(along(0), (2, T.int64()), (2, T.int64()))
     assert ConcatenateInPlace()(before) is before
 
 
