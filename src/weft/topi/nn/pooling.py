@@ -6,6 +6,7 @@ are summed in float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.ir.expr import Extent, PrimExpr
@@ -92,6 +93,34 @@ class _Windows:
 
         return compute_ax(shape, element, "pad_temp", tag=tag.INJECTIVE)
 
+    def nearest(self) -> Callable[[Point], list[PrimExpr]] | None:
+        """Where to read what the padding of a maximum holds, if no padded copy is needed.
+
+        If an image is of symbolic size, ``source`` may also be moved to the nearest element of the
+        data: that is one of the window, too, where its elements are neighbours and it reaches over
+        the data on every side. None if that is not so, or an axis of the windows is contiguous:
+        vectors of moved elements would be no run of memory.
+        """
+        if self.axes[-1] == self.data.ndim - 1 or all(map(is_const, self.extents)):
+            return None
+        for i, window in enumerate(self.kernel):
+            before, after = self.before[i], simplified(self.after[i] + self.extra[i])
+            if not is_const(self.dilation[i], 1):
+                return None
+            if not all(is_const(size) and 0 <= int(size) < window for size in (before, after)):
+                return None
+        return self._moved_inside
+
+    def _moved_inside(self, indices: Point) -> list[PrimExpr]:
+        """The indices into the data itself of the element that is nearest to the ``source``."""
+        point = self.source(indices)
+        for i, axis in enumerate(self.axes):
+            if not is_const(self.before[i], 0):
+                point[axis] = op.maximum(point[axis] - self.before[i], 0)
+            if not is_const(simplified(self.after[i] + self.extra[i]), 0):
+                point[axis] = op.minimum(point[axis], self.extents[i] - 1)
+        return point
+
     def source(self, indices: Point) -> list[PrimExpr]:
         """The indices into the padded data that the reduction reads for an output element."""
         point = list(indices)
@@ -133,10 +162,12 @@ def _extra(sizes: tuple[Extent, Extent, Extent], count: Extent, most: Extent) ->
 def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad: bool) -> Tensor:
     data = windows.data
     if pool_type == "max":
-        padded = windows.padded(te_reduction.lowest(data.dtype))
+        inside = windows.nearest()
+        source = inside or windows.source
+        read = data if inside else windows.padded(te_reduction.lowest(data.dtype))
         return compute_ax(
             windows.shape,
-            lambda *i: te_reduction.max(padded(*windows.source(i)), axis=windows.reduce_axes),
+            lambda *i: te_reduction.max(read(*source(i)), axis=windows.reduce_axes),
             "pool_max",
             tag="pool_max",
             attrs={"schedule_rule": "meta_schedule.pool_max"},
