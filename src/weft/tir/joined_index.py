@@ -21,6 +21,9 @@ def walks(
     >>> two, seven = tir.const(2, "int32"), tir.const(7, "int32")
     >>> walks([j, i // 7, i % 7], [two, two, seven]), walks([i // 7, j % 7], [two, seven])
     ([(j, [2]), (i, [2, 7])], [(i // 7, [2]), (j % 7, [7])])
+    >>> n = tir.Var("n", "int32")
+    >>> walks([i // n, i % n], [two, n])
+    [(i, [2, n])]
     """
     joined: list[tuple[PrimExpr, list[PrimExpr]]] = []
     for index, size in zip(indices, shape, strict=True):
@@ -36,7 +39,12 @@ def _joined(row: PrimExpr, column: PrimExpr, width: PrimExpr) -> PrimExpr | None
     """The flat index ``i`` if row and column are ``i // width`` and ``i % width``, else None."""
     if not isinstance(row, FloorDiv) or not isinstance(column, FloorMod):
         return None
-    sizes = [size.value for size in (row.b, column.b, width) if isinstance(size, IntImm)]
-    if len(sizes) != 3 or len(set(sizes)) != 1:
+    if not _is_same(row.b, width) or not _is_same(column.b, width):
         return None
     return row.a if structural_equal(row.a, column.a) else None
+
+
+def _is_same(size: PrimExpr, other: PrimExpr) -> bool:
+    if isinstance(size, IntImm) and isinstance(other, IntImm):
+        return size.value == other.value
+    return structural_equal(size, other)

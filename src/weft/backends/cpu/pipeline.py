@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.backends.cpu.schedules import Default, Winograd
 from weft.backends.cpu.vectors.fill_tails import FillTails
 from weft.backends.cpu.vectors.flatten_vector_access import FlattenVectorAccess
+from weft.backends.cpu.vectors.join_axes import JoinAxes
 from weft.backends.cpu.vectors.prefetch_next import PrefetchNextIteration
 from weft.backends.cpu.vectors.prefetch_result import PrefetchResult
 from weft.backends.cpu.vectors.reciprocal import MultiplyByReciprocal
@@ -70,7 +71,8 @@ LOWER: tuple[Pass, ...] = (
     SerializeThreads(),  # a CPU has no GPU threads; from here on there are loops only
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
-    FlattenVectorAccess(),  # before Simplify, which rewrites the quotients that it looks for
+    JoinAxes(),  # before Simplify, which rewrites the quotients that it looks for
+    FlattenVectorAccess(),  # before Simplify, for the same reason
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
     FillTails(),  # after Simplify, and while guards are where blocks put them

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import weft
 from tests.lib.default_schedules import (
     assert_results_are_kept,
+    floats,
     native_source,
+    results_of,
     scheduled,
 )
-from weft import dlight, te, topi
+from weft import dlight, relax, te, tir, topi
+from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
+from weft.ir.transform import Sequential
+from weft.relax.transform import DeadCodeElimination, FuseOps, FuseTIR, LegalizeOps
+from weft.relax.transform.fusion.annotate_tir_op_pattern import AnnotateTIROpPattern
+from weft.tir.expr import FloorDiv, FloorMod
 from weft.tir.stmt import Block
 from weft.topi.nn.convolution_blocked import conv_blocked
 
@@ -37,6 +45,12 @@ def is_joined(func):
     """Whether a sum is kept for each pixel, not for each one of each row."""
     made = [buffer for block in collect(func.body, Block) for buffer in block.alloc_buffers]
     return [len(buffer.shape) for buffer in made if buffer.scope() == "local"] == [4]
+
+
+def keeps_sums_in_memory(func):
+    """Whether the sums are written to memory before what follows them is computed."""
+    made = [buffer for block in collect(func.body, Block) for buffer in block.alloc_buffers]
+    return any(buffer.scope() != "local" for buffer in made)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +97,62 @@ def test_places_of_joined_rows_take_no_division():
     assert not [word for word in ("sdiv", "srem", "udiv", "urem") if word in text]
     wide = dlight.cpu.Default().apply(func, weft.target.Target("llvm -mcpu=skylake-avx512"), False)
     assert not is_joined(wide.mod["main"])  # 32 registers hold four rows of seven
+
+
+def symbolic(high, wide, window=1):
+    """``convolution`` with a residual, of a graph for images of symbolic size."""
+    shapes = [(1, 3, high, wide, 4), (2, 3, window, window, 4, 4), (1, 2, 1, 1, 4)]
+    shapes.append((1, 2, high, wide, 4))
+    x, w, bias, again = [
+        relax.Var(name, relax.TensorStructInfo(shape, "float32"))
+        for name, shape in zip(("x", "w", "bias", "again"), shapes, strict=True)
+    ]
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w, bias, again]):
+        with builder.dataflow():
+            data, kernel, _ = LAYOUTS
+            sums = builder.emit(
+                relax.op.nn.conv2d(
+                    x, w, padding=window // 2, data_layout=data, kernel_layout=kernel
+                )
+            )
+            sums = builder.emit(relax.op.add(builder.emit(relax.op.add(sums, bias)), again))
+            out = builder.emit_output(relax.op.nn.relu(sums))
+        builder.emit_func_output(out)
+    passes = [LegalizeOps(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()]
+    module = Sequential([*passes, DeadCodeElimination()])(builder.get())
+    [func] = [func for func in module.functions.values() if isinstance(func, tir.PrimFunc)]
+    return func
+
+
+H, W = tir.Var("h", "int64"), tir.Var("w", "int64")
+
+
+@pytest.mark.parametrize("axes", [(H, W), (5, W), (H, H)])
+def test_rows_of_symbolic_size_are_joined(axes):
+    func = symbolic(*axes)
+    new = scheduled(func)
+    assert is_joined(new)
+    assert not keeps_sums_in_memory(new)
+    lowered = lower_tir()(weft.IRModule({"main": new}))["main"]
+    divisors = [node.b for node in collect(lowered.body, (FloorDiv, FloorMod))]
+    assert all(isinstance(divisor, tir.IntImm) for divisor in divisors)
+    for high, wide in ((1, 1), (1, 9), (3, 1), (7, 7), (5, 13), (13, 5), (2, 8), (0, 3), (3, 0)):
+        sizes = {H: high, W: high if axes[1] is H else wide}
+        high, wide = [sizes.get(axis, axis) for axis in axes]
+        shapes = [(1, 3, high, wide, 4), (2, 3, 1, 1, 4, 4), (1, 2, 1, 1, 4), (1, 2, high, wide, 4)]
+        arrays = [floats(*shape) for shape in shapes]
+        _, expected, interpreted, native = results_of(func, arrays, (1, 2, high, wide, 4))
+        np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_other_rows_of_symbolic_size_stay():
+    assert not is_joined(scheduled(symbolic(H, W, window=3)))
+    assert not is_joined(scheduled(symbolic(H, 8)))  # rows are tiles
+    # 32 bits may not count the pixels of an image whose sides they count
+    sides = tir.Var("h", "int32"), tir.Var("w", "int32")
+    x = te.placeholder((1, 3, *sides, 4), name="x")
+    w = te.placeholder((2, 3, 1, 1, 4, 4), name="w")
+    short = [x, w, topi.nn.relu(conv_blocked(x, w, 1, 0, 1, 1, LAYOUTS))]
+    assert not is_joined(scheduled(te.create_prim_func(short)))

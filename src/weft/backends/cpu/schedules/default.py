@@ -35,11 +35,14 @@ from weft.backends.cpu.schedules import (
     transposed,
     windows,
 )
+from weft.backends.cpu.schedules.joined import join_symbolic_rows
 from weft.backends.cpu.schedules.roles import roles_of
 from weft.dlight.nest import Nest, blocks_of
+from weft.ir.expr import IntImm
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.joined_index import walks
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
@@ -54,12 +57,14 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     """Schedule every block of the function.
 
     ``weights`` are buffers that are known when the model is built. Returns a new schedule; ``sch``
-    itself may stay as it was.
+    itself may stay as it was. The trace of the new one begins after rows of symbolic length have
+    been joined: text cannot name such a length.
     """
     whole = _tried(sch, lambda trial: attention.schedule(trial, machine))
     if whole is not sch:
         return whole
     sch = inlined(sch, machine, weights)
+    sch = _with_joined_rows(sch, machine, weights)
     waiting = blocks_of(sch)
     while waiting:
         result = waiting.pop()
@@ -117,6 +122,38 @@ def _with_its_producers(
     if scheduled is not sch:
         return scheduled
     return _tried(sch, lambda trial: elementwise.schedule(trial, result, machine))
+
+
+def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
+    """Join the rows of symbolic length of tiled reductions, in a schedule of its own."""
+    if not any(_has_symbolic_rows(Nest(sch, block), machine, weights) for block in blocks_of(sch)):
+        return sch
+    first = joined = Schedule(sch.mod, debug_mask="none")
+    for block in blocks_of(first):
+        if _has_symbolic_rows(Nest(joined, block), machine, weights):
+            joined = _tried(joined, functools.partial(_join_rows, block=block, weights=weights))
+    return sch if joined is first else joined
+
+
+def _has_symbolic_rows(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
+    """Whether a block is a tiled reduction with several sets of rows of symbolic length."""
+    roles = roles_of(nest, weights) if nest.is_reduction else None
+    if roles is None or roles.row is None or roles.tall is None:
+        return False
+    is_other = windows.fits(nest) or pixels.fits(nest) or dots.fits(nest, machine, weights)
+    return nest.extent(roles.row) is None and not is_other
+
+
+def _join_rows(sch: Schedule, block: BlockRV, weights: Collection[Buffer]) -> bool:
+    """Join two axes of a reduction and of the one block that reads it element by element."""
+    roles = roles_of(Nest(sch, block), weights)
+    assert roles is not None
+    pair = roles.tall, roles.row
+    readers = sch.get_consumers(block)
+    if len(readers) == 1 and _element_by_element(sch, block, readers[0]):
+        return join_symbolic_rows(sch, Nest(sch, block), readers[0], pair)
+    copy = sch.cache_write(block, 0, "local")
+    return join_symbolic_rows(sch, Nest(sch, block), copy, pair)
 
 
 def _windows(
@@ -212,6 +249,9 @@ def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
     reads = [load.indices for load in nest.loads if load.buffer in written]
     consumers = [sch.get(consumer) for consumer in sch.get_consumers(block)]
     own = [nest.simplified(index) for index in nest.stores[0].indices]
+    shape = nest.stores[0].buffer.shape
+    if not all(isinstance(extent, IntImm) for extent in shape):  # rows may have been joined
+        own = [index for index, _ in walks(own, shape)]
     return (
         axes is not None
         and consumers == [nest.block]

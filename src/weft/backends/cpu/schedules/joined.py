@@ -5,7 +5,8 @@ image ends. Take an image of 7x7 pixels and two vectors of channels: 16 register
 accumulators of six pixels at most, so each row of seven leaves a small tile that keeps few
 registers busy. Of all 49 pixels only the last tile is cut off. No data moves, since the rows
 follow each other in memory already. (JoinPixels does the same in the graph, for channels that are
-not in blocks.)
+not in blocks.) Rows of symbolic length are joined, too, since they may be short: lowering computes
+where a pixel lies without dividing by that length (``vectors.join_axes``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 from weft.backends.cpu.schedules.tiles import Work, fewest_cycles
 from weft.dlight.nest import Access, Nest
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.structural import structural_equal
 from weft.target.machine import Machine
 from weft.tir import op
 from weft.tir.expr import Var
@@ -50,17 +52,44 @@ def join_rows(
     joined = replace(work, rows=work.rows * work.high, high=1)
     if fewest_cycles(machine, joined) > fewest_cycles(machine, work) * _GAIN:
         return False
+    return _join(sch, nest, result, (tall, row))
+
+
+def join_symbolic_rows(
+    sch: Schedule, nest: Nest, result: BlockRV, pair: tuple[Var | None, Var | None]
+) -> bool:
+    """Join the two axes ``pair`` of a reduction if the second one is of symbolic length.
+
+    ``nest`` and ``result`` are those of ``join_rows``. The number of all pixels must be one of 64
+    bits. Returns whether the axes were joined, in both blocks.
+    """
+    tall, row = pair
+    if tall is None or row is None or nest.extent(row) is not None:
+        return False
+    axes = (*nest.axes, *Nest(sch, result).axes)
+    if any(axis.var.dtype != "int64" for axis in axes):
+        return False
+    return _join(sch, nest, result, (tall, row))
+
+
+def _join(sch: Schedule, nest: Nest, result: BlockRV, own: Pair) -> bool:
     other = Nest(sch, result)
-    own = (tall, row)
     others = _corresponding(nest, other, own)
     if others is None or not _can_join(nest, own) or not _can_join(other, others):
         return False
     stored = [nest.simplified(index) for index in nest.stores[0].indices]
-    outer_axes = [axis.var for axis in other.axes]
-    sch.transform_block_layout(result, _as_one(outer_axes, others, work.rows))
-    sch.transform_block_layout(nest.rv, _as_one([axis.var for axis in nest.axes], own, work.rows))
-    sch.transform_layout(nest.rv, ("write", 0), _as_one(stored, own, work.rows))
+    outer_axes, size = [axis.var for axis in other.axes], _extent(nest, own[1])
+    sch.transform_block_layout(result, _as_one(outer_axes, others, size))
+    sch.transform_block_layout(nest.rv, _as_one([axis.var for axis in nest.axes], own, size))
+    sch.transform_layout(nest.rv, ("write", 0), _as_one(stored, own, size))
     return True
+
+
+def _extent(nest: Nest, axis: Var) -> PrimExpr:
+    """The extent of an axis, which may be symbolic."""
+    [domain] = [item.dom for item in nest.axes if item.var is axis]
+    assert domain is not None
+    return domain.extent
 
 
 def _corresponding(nest: Nest, other: Nest, pair: Pair) -> Pair | None:
@@ -92,11 +121,13 @@ def _are_adjacent(nest: Nest, access: Access, pair: Pair) -> bool:
     outer, place = access.position(tall), access.position(row)
     if outer is None or place is None or place != outer + 1:
         return False
-    size = access.buffer.shape[place]
-    return isinstance(size, IntImm) and size.value == nest.extent(row)
+    size, extent = access.buffer.shape[place], _extent(nest, row)
+    if isinstance(size, IntImm) and isinstance(extent, IntImm):
+        return size.value == extent.value
+    return structural_equal(size, extent)
 
 
-def _as_one(axes: Sequence[Any], pair: Pair, size: int) -> Callable[..., list[PrimExpr]]:
+def _as_one(axes: Sequence[Any], pair: Pair, size: PrimExpr) -> Callable[..., list[PrimExpr]]:
     """The index map ``(.., tall, .., row, ..) -> (.., tall * size + row, ..)``."""
     tall, row = [next(i for i, axis in enumerate(axes) if axis is item) for item in pair]
 
