@@ -175,6 +175,36 @@ def test_functions_whose_bodies_double_are_an_error(count):
     assert "main" in from_onnx(_doubling(3))
 
 
+def _with_functions(**callees):
+    """A model of functions that each call one of the others, or Relu; it calls the first."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    first = next(iter(callees))
+    onnx_model = model([helper.make_node(first, ["x"], ["y"], domain="local")], (2,))
+    onnx_model.opset_import.append(opsets[1])
+    for name, callee in callees.items():
+        domain = "local" if callee in callees else ""
+        body = [helper.make_node(callee, ["a"], ["b"], domain=domain)]
+        onnx_model.functions.append(helper.make_function("local", name, ["a"], ["b"], body, opsets))
+    return onnx_model
+
+
+@pytest.mark.parametrize(
+    "callees",
+    [{"F": "F"}, {"F": "G", "G": "F"}, {"Outside": "F", "F": "G", "G": "H", "H": "F"}],
+    ids=["one", "two", "three and a caller"],
+)
+def test_functions_that_call_themselves_are_an_error(callees):
+    with pytest.raises(TVMError, match="function 'F' of the model calls itself, so its body"):
+        from_onnx(_with_functions(**callees))
+
+
+def test_functions_may_stand_before_those_that_they_call():
+    for callees in ({"F": "G", "G": "Relu"}, {"F": "G", "H": "F", "G": "Relu"}):
+        mod = weft.compile(_with_functions(**callees), cache=False)
+        got = mod(np.array([-1, 2], "float32"))
+        np.testing.assert_array_equal(np.asarray(got), np.array([0, 2], "float32"))
+
+
 def test_a_number_of_parts_that_is_not_that_of_the_outputs_is_an_error():
     split = helper.make_node("Split", ["x"], ["y"], num_outputs=2**31 - 1)
     with pytest.raises(TVMError, match="num_outputs: expected 1, as the node has so many, got 2"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import numpy as np
@@ -41,31 +42,47 @@ def check_model(model: ModelProto) -> None:
     """Raise OnnxModelError for names that are defined twice and functions that call themselves."""
     check_graph(model.graph)
     functions = {function_key(item): item for item in model.functions}
+    called: dict[Key, list[Key]] = {}
     for key, function in functions.items():
         check_names(function.node, function.input, f"function {function.name!r}")
-        if _reaches(key, key, functions):
-            raise OnnxModelError(
-                f"function {function.name!r} of the model calls itself, so its body has no end"
-            )
-    _check_expanded(model.graph, functions)
+        called[key] = _called(function.node)
+    _check_expanded(model.graph, _sizes(functions, called))
 
 
-def _check_expanded(graph: GraphProto, functions: Mapping[Key, FunctionProto]) -> None:
+def _called(nodes: Iterable[NodeProto]) -> list[Key]:
+    """What names the function of each node, if it has one, of the graphs inside nodes too."""
+    return [function_key(node) for node in _all_nodes(nodes)]
+
+
+def _sizes(
+    functions: Mapping[Key, FunctionProto], called: Mapping[Key, Sequence[Key]]
+) -> dict[Key, int]:
+    """How many nodes each function stands for, where calls are replaced by the bodies.
+
+    Raises OnnxModelError for a function that calls itself, through any number of others.
+    """
+    inner = {key: [name for name in names if name in functions] for key, names in called.items()}
+    try:
+        callees_first = [*TopologicalSorter(inner).static_order()]
+    except CycleError as error:
+        circle = set(error.args[1])
+        name = next(item.name for key, item in functions.items() if key in circle)
+        raise OnnxModelError(
+            f"function {name!r} of the model calls itself, so its body has no end"
+        ) from None
+    sizes: dict[Key, int] = {}
+    for key in callees_first:
+        sizes[key] = sum([sizes.get(name, 1) for name in called[key]])
+    return sizes
+
+
+def _check_expanded(graph: GraphProto, sizes: Mapping[Key, int]) -> None:
     """Raise OnnxModelError where the calls of functions stand for more nodes than can be imported.
 
     Each call is replaced by the body: twenty functions that call the one before twice are a file of
     a kilobyte and a million nodes.
     """
-    counts: dict[Key, int] = {}
-    todo = [*functions]
-    while todo:
-        key = todo[-1]
-        called = [function_key(node) for node in _all_nodes(functions[key].node)]
-        left = [name for name in called if name in functions and name not in counts]
-        todo.extend(left)
-        if not left:
-            counts[todo.pop()] = sum(counts.get(name, 1) for name in called)
-    whole = sum(counts.get(function_key(node), 1) for node in _all_nodes(graph.node))
+    whole = sum([sizes.get(key, 1) for key in _called(graph.node)])
     if whole > _MOST_NODES:
         raise OnnxModelError(
             f"graph {graph.name!r}: expected at most {_MOST_NODES:,} nodes with the bodies of the "
@@ -118,21 +135,6 @@ def first_output(node: NodeProto) -> str:
 
 def _twice(names: Iterable[str]) -> str:
     return next((name for name, count in Counter(names).items() if count > 1), "")
-
-
-def _reaches(start: Key, goal: Key, functions: Mapping[Key, FunctionProto]) -> bool:
-    """Whether the body of a function calls another one, through any number of others."""
-    seen: set[Key] = set()
-    todo = [start]
-    while todo:
-        for node in _all_nodes(functions[todo.pop()].node):
-            key = function_key(node)
-            if key == goal:
-                return True
-            if key in functions and key not in seen:
-                seen.add(key)
-                todo.append(key)
-    return False
 
 
 def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
