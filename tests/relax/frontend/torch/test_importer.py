@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._export import utils
 
 import weft
 from tests.lib.aten import as_numpy, assert_same, check_model, check_overload
@@ -244,3 +245,29 @@ def test_clamp_and_special_functions_are_operators():
     for name in ("R.clip(", "R.digamma(", "R.maximum(", "R.max("):
         assert name in text
     assert "call_tir" not in text
+
+
+def test_torch_lists_its_operators_once_in_an_import(monkeypatch):
+    program, listed = capture(torch.nn.ReLU(), (torch.randn(5, 3),)), []
+    enter = utils._materialize_cpp_cia_ops
+
+    def counted():
+        listed.append(None)
+        enter()
+
+    monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", counted)
+    from_exported_program(program)
+    assert len(listed) == 1
+    assert utils._materialize_cpp_cia_ops is counted
+
+
+def test_an_operator_that_is_registered_after_an_import_is_decomposed_by_the_next():
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.weft_importer_test.twice(x)
+
+    check_model(torch.nn.ReLU(), torch.randn(5, 3))
+    with torch.library._scoped_library("weft_importer_test", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+        check_model(Twice(), torch.randn(5, 3))

@@ -23,6 +23,7 @@ from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
+from weft.relax.frontend.torch.operator_list import operators_listed_once
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
@@ -176,7 +177,7 @@ def decompose(
 
     An operator that has one is left whole: the graph keeps ``linear`` and ``layer_norm``.
     """
-    with EXPORTING, warnings.catch_warnings(), told_shapes():
+    with EXPORTING, warnings.catch_warnings(), told_shapes(), operators_listed_once():
         table = torch.export.default_decompositions()
         for overload in list(table.keys()):
             if overload_name(overload) in converters:
