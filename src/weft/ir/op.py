@@ -83,6 +83,11 @@ class Op(RelaxExpr):
         refuse_second(f"the attribute {name} of the operator", self.name, not is_same, override)
 
     @staticmethod
+    def is_registered(op_name: str) -> bool:
+        """Whether there is an operator of that name, as far as is loaded."""
+        return op_name in Op._registry
+
+    @staticmethod
     def list_op_names() -> list[str]:
         """All registered names, sorted."""
         return sorted(Op._registry)

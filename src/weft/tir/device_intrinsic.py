@@ -125,7 +125,7 @@ CONSTRUCTORS: Final[dict[str, Callable[..., Call]]] = {}
 """Every constructor by the name of its intrinsic."""
 
 for _name, (_result, _parameters) in _TABLE.items():
-    if f"tir.{_name}" not in Op.list_op_names():
+    if not Op.is_registered(f"tir.{_name}"):
         Op.register(f"tir.{_name}", TCallEffectKind=CallEffectKind.Opaque)
     CONSTRUCTORS[_name] = _constructor(_name, _result, _parameters)
 

@@ -347,9 +347,9 @@ def operator(name: str) -> object:
         return getattr(operators, name)
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    registered = Op.list_op_names()
-    if f"relax.{name}" in registered:
+    if Op.is_registered(f"relax.{name}"):
         return _plain(Op.get(f"relax.{name}"))
+    registered = Op.list_op_names()
     if any(item.startswith(f"relax.{name}.") for item in registered):
         return Operators(name)
     if plugins.load_group(plugins.OPERATORS):

@@ -208,7 +208,7 @@ def _resolve(name: str) -> Any:
     node = getattr(_nodes, name, None)
     if node is not None and not name.startswith("_"):
         return _typed(node) if name in _DTYPE_FIRST else node
-    if f"tir.{name}" in Op.list_op_names():
+    if Op.is_registered(f"tir.{name}"):
         op = Op.get(f"tir.{name}")
         if name not in _RESULTS and name in CONSTRUCTORS:
             return _device(CONSTRUCTORS[name])

@@ -104,7 +104,7 @@ def _parse_program(
         raise IRTypeError(
             f"from_source: extra_vars: expected a dict of names, got {type(extra_vars).__name__}"
         )
-    text = textwrap.dedent(program)
+    text = program if program[:1].strip() else textwrap.dedent(program)
     _check_characters(text)
     source = Source.from_text("<str>", text)
     try:

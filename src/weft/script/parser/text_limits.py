@@ -49,18 +49,22 @@ class Budget:
         if type(value) not in _CONTAINERS:
             return value
         count, waiting = 0, list[Any]((value,))
+        if isinstance(value, (list, tuple)) and _CONTAINERS.isdisjoint(map(type, value)):
+            count, waiting = 1 + len(value), []  # the common case: nothing in it is a container
         while waiting:
             item = waiting.pop()
             kind = type(item)
             if kind in _CONTAINERS:
                 count += _length(item)
                 if count > self.items:
-                    raise self.refuse(f"a {type(value).__name__}")
+                    break
                 if kind is dict:
                     waiting.extend(item)
                     waiting.extend(item.values())
                 elif kind in (list, tuple, set):
                     waiting.extend(item)
+        if count > self.items:
+            raise self.refuse(f"a {type(value).__name__}")
         self.spend(count)
         return value
 

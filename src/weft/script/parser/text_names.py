@@ -105,7 +105,7 @@ def _is_node_class(value: object) -> bool:
 
 
 def _in_tir(name: str) -> bool:
-    if name in tir_names() or f"tir.{name}" in Op.list_op_names():
+    if name in tir_names() or Op.is_registered(f"tir.{name}"):
         return True
     try:
         value = getattr(_tir, name)
@@ -128,18 +128,21 @@ def _in_relax(name: str) -> bool:
         return True
     if name in FUNCTIONS or name in relax_nodes():
         return True
-    return any(
-        item == f"relax.{name}" or item.startswith(f"relax.{name}.") for item in Op.list_op_names()
-    )
+    if Op.is_registered(f"relax.{name}"):
+        return True
+    return any(item.startswith(f"relax.{name}.") for item in Op.list_op_names())
+
+
+_imported: Final = functools.cache(importlib.import_module)
 
 
 def _from(module: str) -> Callable[[str], Any]:
-    return lambda name: getattr(importlib.import_module(module), name)
+    return lambda name: getattr(_imported(module), name)
 
 
 def _language(module: str, name: str, rest: str) -> object:
     """A function or a node of a package; if it has none of that name, of ``rest``."""
-    value = getattr(importlib.import_module(module), name, None)
+    value = getattr(_imported(module), name, None)
     if isinstance(value, FunctionType) or _is_node_class(value):
         return value
     return _from(rest)(name)
