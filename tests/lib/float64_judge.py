@@ -11,13 +11,15 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 
 from tests.lib.random_networks import Network, Node
+
+T = TypeVar("T")
 
 WIDE: Final[Mapping[torch.dtype, torch.dtype]] = {
     torch.float16: torch.float64,
@@ -122,6 +124,7 @@ class Judge:
     met_undefined: bool = False
     """Whether some run came to a value that nothing defines."""
     _samples: dict[str, list[dict[str, torch.Tensor]]] = field(default_factory=dict)
+    _kept: dict[Hashable, Any] = field(default_factory=dict)
 
     @functools.cached_property
     def wide(self) -> Network:
@@ -139,6 +142,13 @@ class Judge:
             values = self.run(SAMPLED[rule](self, self.seed + len(runs)))
             runs.append({name: values[name] for name in self.network.outputs})
         return runs
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What follows from samples, made once: several answers are judged by the same ones."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        value: T = self._kept[key]
+        return value
 
     def run(self, how: Perturbation) -> dict[str, torch.Tensor]:
         """Every value of one run in float64."""

@@ -158,18 +158,17 @@ def _sampled(
     judge: Judge, output: str, answer: torch.Tensor, rule: str, count: int
 ) -> torch.Tensor:
     """Whether an answer lies among the samples of a rule, or not much further out than they do."""
-    exact = judge.exact[output]
+    exact, dtype = judge.exact[output], answer.dtype
     samples = [exact, *[run[output] for run in judge.samples(rule, count)]]
     if exact.dtype is torch.bool or not (exact.is_floating_point() or exact.is_complex()):
         show_all = rule != "undefined" or not judge.met_undefined
         return _among_integers(answer, torch.stack(samples), show_all)
     rounded = [exact, *[run[output] for run in judge.samples("rounding", count)]]
+    key = (output, rule, len(samples), len(rounded), dtype)
+    spread = judge.kept(key, lambda: _spread(torch.stack(samples), torch.stack(rounded), dtype))
     if not answer.is_complex():
-        return _among_floats(answer, torch.stack(samples), _pole(torch.stack(rounded)))
-    found, several, poles = (
-        torch.view_as_real(value) for value in (answer, torch.stack(samples), torch.stack(rounded))
-    )
-    return _among_floats(found, several, _pole(poles)).all(-1)
+        return _among_floats(answer, spread)
+    return _among_floats(torch.view_as_real(answer), spread).all(-1)
 
 
 def _among_integers(answer: torch.Tensor, samples: torch.Tensor, show_all: bool) -> torch.Tensor:
@@ -199,29 +198,61 @@ def _ends(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return low, torch.where(finite, samples, -torch.inf).amax(0)
 
 
-def _among_floats(answer: torch.Tensor, samples: torch.Tensor, pole: torch.Tensor) -> torch.Tensor:
+@dataclass(frozen=True)
+class _Spread:
+    """What samples say of an answer of a float type, element by element."""
+
+    numbers: Sequence[tuple[torch.Tensor, torch.Tensor]]
+    """Where finite ones may lie: the middles of ranges, and how far from them."""
+    pole: torch.Tensor
+    least_at_pole: torch.Tensor
+    not_a_number: torch.Tensor
+    """Where NaN may be, ..."""
+    above: torch.Tensor
+    """... where infinity, ..."""
+    below: torch.Tensor
+    """... where negative infinity."""
+
+
+def _spread(samples: torch.Tensor, rounded: torch.Tensor, dtype: torch.dtype) -> _Spread:
     """Finite ones within reach, others where a sample leaves the dtype too.
 
     At the edge of a domain (asin, sqrt: some samples are NaN) a function moves by the square root
     of what its argument does.
     """
-    dtype, found, finite = answer.dtype, widened_tensor(answer), samples.isfinite()
+    if dtype.is_complex:
+        samples, rounded = torch.view_as_real(samples), torch.view_as_real(rounded)
+        dtype = dtype.to_real()
+    pole, finite = _pole(rounded), samples.isfinite()
     is_edge = samples.isnan().any(0) & finite.any(0)
-    number = torch.zeros(answer.shape, dtype=torch.bool)
+    numbers = []
     for low, high in _sides(samples):
         middle, reach = (high + low) / 2, _reach(low, high, dtype)
         reach = reach + torch.where(is_edge, 4 * math.sqrt(_epsilon(dtype)) * middle.abs(), 0.0)
-        number |= (found - middle).abs() <= reach
-    is_large = found.abs() >= samples.abs().nan_to_num(torch.inf).amin(0) / HEAVY
-    number = torch.where(pole, is_large, number)
-    not_a_number = samples.isnan().any(0) | (pole & ~finite.all(0))
+        numbers.append((middle, reach))
     low, high = _ends(samples)
     reach, largest = _reach(low, high, dtype), torch.finfo(dtype).max
     middle = (high + low) / 2
-    above = (samples > largest).any(0) | (middle + reach > largest) | pole
-    below = (samples < -largest).any(0) | (middle - reach < -largest) | pole
-    infinite = torch.where(found > 0, above, below)
-    return torch.where(found.isfinite(), number, torch.where(found.isnan(), not_a_number, infinite))
+    return _Spread(
+        numbers=numbers,
+        pole=pole,
+        least_at_pole=samples.abs().nan_to_num(torch.inf).amin(0) / HEAVY,
+        not_a_number=samples.isnan().any(0) | (pole & ~finite.all(0)),
+        above=(samples > largest).any(0) | (middle + reach > largest) | pole,
+        below=(samples < -largest).any(0) | (middle - reach < -largest) | pole,
+    )
+
+
+def _among_floats(answer: torch.Tensor, spread: _Spread) -> torch.Tensor:
+    """Where an answer is what the samples allow."""
+    found = widened_tensor(answer)
+    number = torch.zeros(answer.shape, dtype=torch.bool)
+    for middle, reach in spread.numbers:
+        number |= (found - middle).abs() <= reach
+    number = torch.where(spread.pole, found.abs() >= spread.least_at_pole, number)
+    infinite = torch.where(found > 0, spread.above, spread.below)
+    unbounded = torch.where(found.isnan(), spread.not_a_number, infinite)
+    return torch.where(found.isfinite(), number, unbounded)
 
 
 def _reach(low: torch.Tensor, high: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
