@@ -9,6 +9,7 @@ is less than 0.0.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Final
 
@@ -44,7 +45,7 @@ def finish(dtype: DataType) -> Callable[[Value], Value]:
 
 
 def _check_divisor(divisor: Value) -> None:
-    if not np.all(divisor):
+    if not (divisor if isinstance(divisor, int) else np.all(divisor)):
         raise RuntimeFault("division by zero")
 
 
@@ -94,10 +95,10 @@ def float_maximum(a: Value, b: Value) -> Value:
 
 
 ARITHMETIC: Final[dict[str, tuple[Binary, Binary]]] = {
-    "Add": (lambda a, b: a + b, lambda a, b: a + b),
-    "Sub": (lambda a, b: a - b, lambda a, b: a - b),
-    "Mul": (lambda a, b: a * b, lambda a, b: a * b),
-    "Div": (_truncdiv, lambda a, b: a / b),
+    "Add": (operator.add, operator.add),
+    "Sub": (operator.sub, operator.sub),
+    "Mul": (operator.mul, operator.mul),
+    "Div": (_truncdiv, operator.truediv),
     "Mod": (_truncmod, np.fmod),
     "FloorDiv": (_floordiv, lambda a, b: np.floor(a / b)),
     "FloorMod": (_floormod, lambda a, b: a - np.floor(a / b) * b),
@@ -107,12 +108,12 @@ ARITHMETIC: Final[dict[str, tuple[Binary, Binary]]] = {
 """Node class -> (on integers, on floats)."""
 
 COMPARISON: Final[dict[str, Binary]] = {
-    "EQ": lambda a, b: a == b,
-    "NE": lambda a, b: a != b,
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
+    "EQ": operator.eq,
+    "NE": operator.ne,
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
 }
 
 

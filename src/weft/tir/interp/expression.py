@@ -45,6 +45,7 @@ from weft.tir.interp.arithmetic import is_vector
 from weft.tir.interp.c_functions import c_function, c_value
 from weft.tir.interp.fused import fused
 from weft.tir.interp.repeated_values import repeated_values
+from weft.tir.interp.scalars import integer_operation, place_of
 from weft.tir.interp.state import State, Thunk
 from weft.tir.interp.values import Value
 
@@ -150,6 +151,9 @@ class ExprCompiler:
 
     def compile_BinaryExpr(self, expr: BinaryExpr) -> Thunk:
         a, b = self.compile(expr.a), self.compile(expr.b)
+        on_integers = integer_operation(type(expr).__name__, expr.a.dtype, a, b)
+        if on_integers is not None:
+            return on_integers
         compute = arithmetic.binary(type(expr).__name__, expr.a.dtype)
         return lambda state: compute(a(state), b(state))
 
@@ -236,11 +240,12 @@ class ExprCompiler:
             return lambda state: state.bound(buffer).load_lanes(
                 [index(state) for index in indices], None if predicate is None else predicate(state)
             )
+        place, key = place_of(indices), id(buffer)
         if not plain:
-            return lambda state: state.bound(buffer).load([index(state) for index in indices])
+            return lambda state: (state.buffers.get(key) or state.bound(buffer)).load(place(state))
         to_python = bool if buffer.dtype.is_bool else int
         return lambda state: to_python(
-            state.bound(buffer).load([index(state) for index in indices])
+            (state.buffers.get(key) or state.bound(buffer)).load(place(state))
         )
 
     def compile_Call(self, call: Call) -> Thunk:

@@ -23,6 +23,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.interp.expression import ExprCompiler, ReturnSignal
 from weft.tir.interp.internal_calls import bind_call
 from weft.tir.interp.loops import repeated, rounds_of
+from weft.tir.interp.scalars import place_of
 from weft.tir.interp.state import Action, Bound, State, Thunk, compact_strides
 from weft.tir.interp.threads import Kernel, prepared
 from weft.tir.interp.values import Value
@@ -139,8 +140,9 @@ class Machine:
                 value(state),
                 None if predicate is None else predicate(state),
             )
-        return lambda state: state.bound(buffer).store(
-            [index(state) for index in indices], value(state)
+        place, key = place_of(indices), id(buffer)
+        return lambda state: (state.buffers.get(key) or state.bound(buffer)).store(
+            place(state), value(state)
         )
 
     def compile_Evaluate(self, stmt: Evaluate) -> Action:
@@ -308,18 +310,15 @@ class Machine:
 
     def prepare_axes(self, realize: BlockRealize) -> Callable[[State], bool]:
         """The action that sets the axes of a block; it returns False if the predicate is false."""
-        axes = []
-        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            axes.append((id(axis.var), self.expression(value)))
+        keys = [id(axis.var) for axis in realize.block.iter_vars]
+        expressions = [self.expression(value) for value in realize.iter_values]
         always = isinstance(realize.predicate, IntImm) and realize.predicate.value
         predicate = None if always else self.expression(realize.predicate)
 
         def bind(state: State) -> bool:
             if predicate is not None and not predicate(state):
                 return False
-            values = [value(state) for _, value in axes]
-            for (key, _), value in zip(axes, values, strict=True):
-                state.values[key] = value
+            state.values.update(zip(keys, [value(state) for value in expressions], strict=True))
             return True
 
         return bind

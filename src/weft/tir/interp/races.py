@@ -84,11 +84,11 @@ class WatchedBound(Bound):
         self.start = plain.array.__array_interface__["data"][0]
         self.steps = plain.array.strides
 
-    def address(self, indices: list[int]) -> int:
+    def address(self, indices: tuple[int, ...]) -> int:
         """The address of an element."""
         return int(self.start + sum([i * s for i, s in zip(indices, self.steps, strict=True)]))
 
-    def load(self, indices: list[int]) -> Value:
+    def load(self, indices: tuple[int, ...]) -> Value:
         """The element at ``indices``."""
         value = Bound.load(self, indices)
         address = self.address(indices)
@@ -96,7 +96,7 @@ class WatchedBound(Bound):
             self.report(log.read(who, address), indices)
         return value
 
-    def store(self, indices: list[int], value: object) -> None:
+    def store(self, indices: tuple[int, ...], value: object) -> None:
         """Set the element at ``indices``."""
         self.check(indices)
         stored = np.asarray(value).astype(self.array.dtype)[()]
@@ -105,7 +105,7 @@ class WatchedBound(Bound):
             self.report(log.write(who, address, stored), indices)
         Bound.store(self, indices, value)
 
-    def report(self, conflict: str | None, indices: list[int]) -> None:
+    def report(self, conflict: str | None, indices: tuple[int, ...]) -> None:
         """Raise RuntimeFault if there is a conflict."""
         if conflict is not None:
             place = ", ".join([str(int(index)) for index in indices])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -31,21 +31,41 @@ class Bound:
 
     def check(self, indices: Sequence[int]) -> None:
         """Raise RuntimeFault unless every index is in range."""
-        for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True)):
+        for index, extent in zip(indices, self.shape, strict=True):
             if not 0 <= index < extent:
-                raise RuntimeFault(
-                    f"buffer {self.name}: index {index} of axis {axis} is outside [0, {extent})"
-                )
+                self._refuse(indices)
 
-    def load(self, indices: list[int]) -> Value:
+    def _refuse(self, indices: Sequence[int]) -> NoReturn:
+        """Raise the RuntimeFault of the first index that is out of range."""
+        axis, (index, extent) = next(
+            (axis, (index, extent))
+            for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True))
+            if not 0 <= index < extent
+        )
+        raise RuntimeFault(
+            f"buffer {self.name}: index {index} of axis {axis} is outside [0, {extent})"
+        )
+
+    def load(self, indices: tuple[int, ...]) -> Value:
         """The element at ``indices``."""
+        try:
+            if len(indices) == len(self.shape) and (not indices or min(indices) >= 0):
+                return self.array[indices]  # a negative one would count from the end
+        except IndexError:
+            pass  # ``check`` tells which
         self.check(indices)
-        return self.array[tuple(indices)]
+        return self.array[indices]
 
-    def store(self, indices: list[int], value: object) -> None:
+    def store(self, indices: tuple[int, ...], value: object) -> None:
         """Set the element at ``indices``."""
+        try:
+            if len(indices) == len(self.shape) and (not indices or min(indices) >= 0):
+                self.array[indices] = value
+                return
+        except IndexError:
+            pass  # as in ``load``
         self.check(indices)
-        self.array[tuple(indices)] = value
+        self.array[indices] = value
 
     def load_lanes(self, indices: list[Value], predicate: np.ndarray | None) -> Value:
         """The elements at a vector index; 0 where the predicate is false."""
@@ -53,7 +73,7 @@ class Bound:
         result = np.zeros(len(lanes), self.array.dtype)
         for lane, index in enumerate(lanes):
             if predicate is None or predicate[lane]:
-                result[lane] = self.load([*indices[:-1], int(index)])
+                result[lane] = self.load((*indices[:-1], int(index)))
         return result
 
     def store_lanes(
@@ -62,7 +82,7 @@ class Bound:
         """Set the elements at a vector index where the predicate holds."""
         for lane, index in enumerate(np.asarray(indices[-1])):
             if predicate is None or predicate[lane]:
-                self.store([*indices[:-1], int(index)], value[lane])
+                self.store((*indices[:-1], int(index)), value[lane])
 
 
 class RunningThread(Protocol):

@@ -236,7 +236,7 @@ class StepCompiler:
             )
             assert result is not None
             for (buffer, indices), value in zip(stores, result, strict=True):
-                state.bound(buffer).store([index(state) for index in indices], value)
+                state.bound(buffer).store(tuple([index(state) for index in indices]), value)
 
         return run
 
