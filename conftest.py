@@ -24,7 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The heap of a test process is large and hardly any of it is garbage: walk it seldom.
-gc.set_threshold(200_000, 20, 20)
+gc.set_threshold(1_000_000, 5, 5)
 
 # A package that tests install: collected, its modules would register operators in every process.
 collect_ignore = ["tests/driver/acme_weft"]

@@ -37,7 +37,7 @@ def compile_cached(
     resolved = as_target("llvm" if target is None else target)
     backend = backend_of(resolved)
     machine, described = backend.options(resolved), resolved.structural_bytes()
-    sources = sources_of(backend)
+    sources, origin = sources_of(backend), cache.origin_digest()
 
     def emitted(module: IRModule) -> NativeCode:
         with phase("lowering"):
@@ -49,7 +49,7 @@ def compile_cached(
         if sources is None:
             return None
         settings = machine, described, checks, llvm_version(), options, sources
-        return cache.make_key(prim_funcs(module).items(), *settings)
+        return cache.make_key(prim_funcs(module).items(), *settings, origin=origin)
 
     parts, callers = parts_of(mod) if in_parts and joins_objects(backend) else ([mod], None)
     with compiled_together():

@@ -100,9 +100,19 @@ def _delimited(text: str) -> bytes:
     return b"%d;%b" % (len(content), content)
 
 
-def make_key(functions: Iterable[tuple[str, PrimFunc]], *options: object) -> str:
-    """The key of a set of named functions compiled with these options."""
-    digest = hashlib.blake2b(source_digest() + generator_digest(), digest_size=20)
+def origin_digest() -> bytes:
+    """What makes the code: the sources of the package, and the generator as it is now."""
+    return source_digest() + generator_digest()
+
+
+def make_key(
+    functions: Iterable[tuple[str, PrimFunc]], *options: object, origin: bytes | None = None
+) -> str:
+    """The key of a set of named functions compiled with these options.
+
+    ``origin``: the ``origin_digest``, where it is known.
+    """
+    digest = hashlib.blake2b(origin_digest() if origin is None else origin, digest_size=20)
     for name, func in functions:
         digest.update(_delimited(name) + function_digest(func))
     digest.update(repr(options).encode())

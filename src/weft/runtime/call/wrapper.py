@@ -18,8 +18,10 @@ Only text made here from checked specs is executed.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from functools import partial
+from types import CodeType
 from typing import Any, assert_never
 
 import numpy as np
@@ -80,6 +82,12 @@ def _timed(native: Callable[..., int], passed: tuple[object, ...], keep: object,
         raise pop_fault(code, name)
 
 
+@functools.lru_cache(maxsize=1024)
+def _code_of(text: str, place: str) -> CodeType:
+    """The code of a text; functions of one name and signature have the same, in many models."""
+    return compile(text, place, "exec")
+
+
 class CallWriter:
     """Prints a plan: the lines of a Python function, and the names that they use.
 
@@ -115,7 +123,7 @@ class CallWriter:
     def build(self) -> Callable[..., Any]:
         """Execute the text and return the function in it."""
         text = "def wrapper(*args):\n" + "".join(f"    {line}\n" for line in self.lines)
-        code = compile(text, f"<wrapper of {self.plan.name}>", "exec")
+        code = _code_of(text, f"<wrapper of {self.plan.name}>")
         exec(code, self.names)  # noqa: S102 - text made by this module
         # A function that is among its own globals would live until a collection of cycles.
         function: Callable[..., object] = self.names.pop("wrapper")
