@@ -60,14 +60,16 @@ def channels_first(image: np.ndarray, mean: Any = 0.5, spread: Any = 0.5) -> np.
     )
 
 
-def largest_difference(path: Path, inputs_of: InputsOf, sizes: Sequence[Sequence[int]]) -> float:
+def largest_difference(
+    path: Path, inputs_of: InputsOf, sizes: Sequence[Sequence[int]], judge: Path | None = None
+) -> float:
     """From ONNX Runtime, of all outputs at all sizes, in parts of the largest magnitude of each.
 
     weft compiles the file once, without help; a test that calls this is skipped where there is no
-    ONNX Runtime.
+    ONNX Runtime. That runs ``judge``, a file of the same function, if one is given.
     """
     onnxruntime = pytest.importorskip("onnxruntime", reason="its results are compared with")
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(judge or path), providers=["CPUExecutionProvider"])
     compiled = weft.compile(path, cache=False)
     names = [item.name for item in session.get_inputs()]
     apart = 0.0
