@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from weft.backends.cpu.schedules.tiles import Work, best_tile
@@ -48,6 +50,16 @@ def test_a_tile_takes_parts_of_one_block_of_channels_or_whole_blocks(
 
 def test_short_rows_of_an_image_share_a_tile():
     assert best_tile(AVX512, Work(7, 16, high=7, blocks=32, depth=4608)).high == 2
+
+
+def test_rows_of_symbolic_length_are_taken_to_be_short():
+    """Sevens end with the rows of images that were halved; weights beyond a cache are read less."""
+    machine = Machine(2, 512, 32, 2, 32 << 10, 1 << 20, 8 << 20)
+    image = Work(None, 16, high=None, blocks=16, depth=9 * 128)
+    assert best_tile(machine, image).rows == 14
+    assert best_tile(machine, replace(image, rows=1024, high=64)).rows == 6
+    deep = replace(image, blocks=32, depth=9 * 1024)
+    assert best_tile(machine, deep).vectors == 1
 
 
 def test_weights_that_stream_from_the_second_cache_are_read_less_often():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.backends.cpu.vectors.shift_tiles import chosen_size, tile_sizes
 from weft.script import from_source
 from weft.script import tir as T
 from weft.tir import interp
@@ -96,6 +97,63 @@ def test_tiles_do_not_overlap_where_the_result_replaces_an_argument(becomes):
                 x[begin_1 + v] = x[begin_1 + v] * T.float32(2)
 
     becomes(ShiftTiles(), before, expected)
+
+
+MARKS = """
+@T.prim_func
+def main(p_x: T.handle, p_count: T.handle):
+    T.func_attr({"tir.noalias": True})
+    n = T.int64()
+    x = T.match_buffer(p_x, (n,))
+    count = T.match_buffer(p_count, (n,))
+    for o in range((n + LAST) // SIZE):
+        for v in T.unroll(T.int64(SIZE)):
+            if o * SIZE + v < n:
+                x[o * SIZE + v] = VALUE
+"""
+
+
+def marks(size, value):
+    return from_source(
+        MARKS.replace("VALUE", value).replace("LAST", str(size - 1)).replace("SIZE", str(size))
+    )
+
+
+@pytest.mark.parametrize("size", [6, 9, 14])
+def test_an_axis_gets_the_tiles_that_take_the_least_time(size):
+    shifted = ShiftTiles()(weft.IRModule({"main": marks(size, "count[o * SIZE + v]")}))["main"]
+    native = weft.build(shifted, target="llvm")["main"]
+    text = shifted.script()
+    for each in tile_sizes(size):
+        assert f"T.unroll(T.int64({each}))" in text
+    for n in range(2 * size + 2):
+        wanted = np.random.default_rng(n).standard_normal(n).astype("float32")
+        out = [np.zeros(n, "float32"), weft.nd.array(np.zeros(n, "float32"))]
+        interp.run(shifted, out[0], wanted)
+        native(out[1], weft.nd.array(wanted))
+        np.testing.assert_array_equal(out[0], wanted)
+        np.testing.assert_array_equal(out[1].numpy(), wanted)
+
+
+@pytest.mark.parametrize("size", [6, 9, 14])
+def test_tiles_of_all_sizes_that_do_not_overlap(size):
+    """Each element is added to once."""
+    before = marks(size, "x[o * SIZE + v] + T.float32(1)")
+    shifted = ShiftTiles()(weft.IRModule({"main": before}))["main"]
+    for n in range(2 * size + 2):
+        out = np.zeros(n, "float32")
+        interp.run(shifted, out, np.zeros(n, "float32"))
+        np.testing.assert_array_equal(out, 1)
+
+
+def test_the_size_that_is_chosen_computes_few_elements_twice():
+    for size in (6, 8, 9, 14, 28):
+        assert chosen_size(size, 1) == 1
+        for extent in range(size, 10 * size):
+            chosen = chosen_size(size, extent)
+            computed = -(-extent // chosen) * chosen
+            assert computed <= -(-extent // size) * size
+    assert [chosen_size(14, extent) for extent in (7, 14, 28, 56)] == [7, 14, 14, 14]
 
 
 @pytest.mark.parametrize("kind", ["T.unroll", "T.vectorized"])

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from weft.backends.cpu.vectors.shift_tiles import chosen_size
 from weft.backends.cpu.vectors.split_vector_loop import PADDED
 from weft.target.machine import Machine, vector_count
 
@@ -27,6 +28,8 @@ _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
 _STREAM: Final = 24
 """Bytes that the second cache delivers in a cycle while everything else goes on."""
+_FAR_STREAM: Final = 8
+"""The same of the third cache."""
 _WIDE: Final = 512
 """Processors lower their clock for vectors of this many bits."""
 _WIDE_LOAD: Final = 0.12
@@ -37,6 +40,8 @@ _START: Final = 20
 """Cycles to start and end a tile, beside the reduction itself."""
 _UNKNOWN: Final = 1 << 10
 """The extent that is assumed where it is symbolic."""
+_LENGTHS: Final = (7, 14, 28, 56)
+"""How long rows of images are taken to be where that is symbolic: short rows decide about tiles."""
 _WAYS: Final = 8
 """Lines in one set of the first cache. Rows at a distance of a power of two fall into one set: more
 rows than this would push each other out."""
@@ -73,6 +78,11 @@ class Work:
     """Whether each number is read once, for one accumulator, and nothing else is read: a sum."""
     bits: int = 32
     """The size of an accumulator."""
+
+    @property
+    def has_unknown_rows(self) -> bool:
+        """Whether rows are those of images of symbolic size."""
+        return self.rows is None and self.high is None
 
 
 @dataclass(frozen=True)
@@ -196,20 +206,31 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
             vectors = vector_count(columns, tile.lanes) * tile.several
             step = _step(machine, height, vectors, work)
             if streamed:
-                step = max(step, vectors * tile.lanes * size / _STREAM)
+                # Of images of known size, the depth is cut into parts that the second cache holds.
+                is_far = work.has_unknown_rows and panel > machine.l2 * 3 // 4
+                rate = _FAR_STREAM if is_far else _STREAM
+                step = max(step, vectors * tile.lanes * size / rate)
             if machine.vector_bits >= _WIDE and work.shared:
                 step += (vectors + height) * _WIDE_LOAD + vectors * _WIDE_STREAM * streamed
             total += down * across * (step + _START / depth)
     return total * (work.blocks // tile.several)
 
 
-def _heights(tile: Tile, work: Work) -> list[tuple[int, int]]:
+def _heights(tile: Tile, work: Work) -> list[tuple[int, float]]:
     """``(rows, how many)`` of the tiles, from top to bottom."""
+    if work.has_unknown_rows:
+        return [_tiles_of_length(tile, length) for length in _LENGTHS]
     rows = _UNKNOWN if work.rows is None else work.rows
     high = _UNKNOWN if work.high is None else work.high
     if tile.high > 1:
         return [(sets * rows, count) for sets, count in _parts(high, tile.high)]
     return [(size, count * high) for size, count in _parts(rows, tile.rows)]
+
+
+def _tiles_of_length(tile: Tile, length: int) -> tuple[int, float]:
+    """``(rows, how many)`` of the tiles of ``_UNKNOWN`` pixels in rows of a length."""
+    rows = chosen_size(tile.rows, length)  # as lowering does
+    return rows, -(-length // rows) * _UNKNOWN / length
 
 
 def _parts(size: int, tile: int) -> list[tuple[int, int]]:

@@ -12,16 +12,23 @@ guards are most of the work. Before::
 
 After (``TILE(size, begin)`` is the body without guards, with ``begin`` for ``o * 8``)::
 
-    if 8 <= n: for o in range((n + 7) // 8): TILE(8, T.min(o * 8, n - 8))
-    else: if 3 <= n: for o in range((n + 2) // 3): TILE(3, T.min(o * 3, n - 3))
+    if 8 <= n and (n + 7) // 8 * 10 <= (n + 6) // 7 * 9:
+        for o in range((n + 7) // 8): TILE(8, T.min(o * 8, n - 8))
+    else: if 7 <= n and (n + 6) // 7 * 9 <= (n + 3) // 4 * 6:
+        for o in range((n + 6) // 7): TILE(7, T.min(o * 7, n - 7))
+    ...  # and so on, with tiles of 4, 2
     else: for o in range(n): TILE(1, o)
 
-The last tile computes some elements a second time. That must not be seen: where the body reads
-memory that it writes (a result that takes the place of an argument), tiles do not overlap::
+The last tile computes some elements a second time. Where an axis is short, as a row of an image is,
+that may be much of the work (16 for 14), so tiles of the next size are taken where they take less
+time: a tile's is that of two elements more than it has. The repetition must not be seen: where the
+body reads memory that it writes (a result that takes the place of an argument), tiles do not
+overlap::
 
     for o in range(n // 8): TILE(8, o * 8)
-    for o in range(n % 8 // 3): TILE(3, n // 8 * 8 + o * 3)
-    for o in range(n % 8 % 3): TILE(1, n // 8 * 8 + n % 8 // 3 * 3 + o)
+    for o in range(n % 8 // 7): TILE(7, n // 8 * 8 + o * 7)
+    for o in range(n % 8 % 7 // 4): TILE(4, n // 8 * 8 + n % 8 // 7 * 7 + o * 4)
+    ...  # and so on, with tiles of 2, 1
 
 Vectors along the axis become shorter in the same way (48 lanes, 16, 4): with a guard for each lane
 they would be no vectors. A loop is left as it is if its variable stands anywhere but in ``o * 8``,
@@ -34,6 +41,7 @@ last tile likewise (Goto and van de Geijn, "Anatomy of High-Performance Matrix M
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,7 +55,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, mentions
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import EQ, GE, LE, LT, Add, Call, Mul, Var
+from weft.tir.expr import EQ, GE, LE, LT, Add, And, Call, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -67,6 +75,10 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 
 GROWTH: Final = 128
 """Stores in unrolled tiles that the pass may add to a function."""
+_CUT: Final = 6
+"""Tiles of so many elements are cut into smaller ones before single elements."""
+_BESIDE: Final = 2
+"""What a tile takes beside its elements, in the time of elements."""
 
 
 @dataclass(frozen=True)
@@ -299,23 +311,65 @@ class _Shift(StmtMutator):
         return LetStmt(extent, tiles.extent, shifted)
 
 
+def tile_sizes(size: int) -> list[int]:
+    """The sizes of tiles, from the largest to 1, that an axis of symbolic extent is cut into.
+
+    The second one is about half of the first, or seven: rows of images that were halved a few times
+    often have a multiple of seven pixels, or almost that. The others are halves.
+
+    >>> tile_sizes(14), tile_sizes(9), tile_sizes(6), tile_sizes(4)
+    ([14, 7, 4, 2, 1], [9, 7, 4, 2, 1], [6, 5, 3, 2, 1], [4, 1])
+    """
+    if size < _CUT:
+        return [size, 1]
+    sizes = [size, max((size + 1) // 2, min(size - 1, 7))]
+    while sizes[-1] > 1:
+        sizes.append((sizes[-1] + 1) // 2)
+    return sizes
+
+
+def chosen_size(size: int, extent: int) -> int:
+    """The size of the tiles that an axis of an extent gets where tiles have at most ``size``.
+
+    >>> [chosen_size(14, extent) for extent in (56, 55, 15, 13, 7, 3)]
+    [14, 14, 4, 7, 7, 2]
+    """
+    fitting = [each for each in tile_sizes(size) if each <= extent]
+    times = [-(-extent // each) * (each + _BESIDE) for each in fitting]
+    for each, time, following in zip(fitting, times, times[1:], strict=False):
+        if time <= following:
+            return each
+    return fitting[-1]
+
+
 def _sizes(tiles: _Tiles) -> list[int]:
     """The sizes of tiles, from the largest to 1, that are worth their code."""
     if tiles.is_vector:
         return [tiles.size, *[lanes for lanes in (16, 4) if lanes < tiles.size], 1]
-    return [tiles.size, *([(tiles.size + 2) // 3] if tiles.size >= 6 else []), 1]
+    return tile_sizes(tiles.size)
 
 
 def _overlapping(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
-    """Tiles of the largest size that fits; the last one begins so that it ends with the axis."""
+    """Tiles of the size that fits best; the last one begins so that it ends with the axis."""
     result = _loop(tiles, 1, tiles.extent, lambda place: place)
-    for size in reversed(sizes[:-1]):
+    for size, smaller in reversed(list(itertools.pairwise(sizes))):
         width = tiles.number(size)
-        count = fold.floordiv(fold.add(tiles.extent, tiles.number(size - 1)), width)
         last = fold.sub(tiles.extent, width)
-        whole = _loop(tiles, size, count, partial(_shifted, width, last))
-        result = IfThenElse(GE(tiles.extent, width), whole, result)
+        whole = _loop(tiles, size, _count(tiles, size), partial(_shifted, width, last))
+        fits: PrimExpr = GE(tiles.extent, width)
+        if smaller > 1 and not tiles.is_vector:
+            fits = And(fits, LE(_time(tiles, size), _time(tiles, smaller)))
+        result = IfThenElse(fits, whole, result)
     return result
+
+
+def _count(tiles: _Tiles, size: int) -> PrimExpr:
+    """How many tiles of a size the axis has."""
+    return fold.floordiv(fold.add(tiles.extent, tiles.number(size - 1)), tiles.number(size))
+
+
+def _time(tiles: _Tiles, size: int) -> PrimExpr:
+    return fold.mul(_count(tiles, size), tiles.number(size + _BESIDE))
 
 
 def _shifted(width: PrimExpr, last: PrimExpr, place: PrimExpr) -> PrimExpr:
