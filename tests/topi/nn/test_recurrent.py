@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from weft import te, topi
+from weft import build, te, topi
+from weft.target import Target
 
 torch = pytest.importorskip("torch")
 
@@ -44,6 +45,27 @@ def test_lstm_backwards_is_the_lstm_of_the_reversed_sequence(check, floats):
     backwards = [np.ascontiguousarray(arrays[0][::-1]), *arrays[1:]]
     out, *last = by_layer(torch.nn.LSTM(4, 3), backwards)
     check(topi.nn.lstm, arrays, [out[::-1], *last], True)
+
+
+LAYERS = {"lstm": (torch.nn.LSTM, 4, 2), "gru": (torch.nn.GRU, 3, 1), "rnn": (torch.nn.RNN, 1, 1)}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("size", [1, 16, 40, 200, 384])
+def test_blocks_of_gates(floats, name, size):
+    """One block of all gates, blocks of 8 and of 16 lanes, and blocks that run in parallel."""
+    layer, gates, states = LAYERS[name]
+    shapes = [(3, 2, 4), (gates * size, 4), (gates * size, size), (gates * size,), (gates * size,)]
+    arrays = [floats(*shape) * np.float32(0.2) for shape in [*shapes, *[(2, size)] * states]]
+    wanted = by_layer(layer(4, size), arrays)
+    inputs = [te.placeholder(array.shape, "float32", f"x{i}") for i, array in enumerate(arrays)]
+    func = te.create_prim_func([*inputs, *getattr(topi.nn, name)(*inputs)])
+    assert ("T.parallel" in func.script()) == (gates * size**2 >= 1 << 17)
+    for target in (Target("llvm"), Target("llvm -mcpu=haswell")):
+        results = [np.zeros_like(array) for array in wanted]
+        build(func, target)["main"](*arrays, *results)
+        for result, expected in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

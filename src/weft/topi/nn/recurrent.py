@@ -2,16 +2,19 @@
 
 Data is (steps, batch, features), weights (gates * hidden, features) and (gates * hidden, hidden).
 The products with the data of all steps are one matrix product before the loop; inside, a step reads
-the state of the step before. The weights of the state are transposed, so that the inner loop runs
-over gates, in vectors, and adds one element of the state times a row of weights. Sums of 16-bit
-floats are float32. Sources: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al.
-2000; Cho et al. 2014 (the reset gate applied after the product, as in cuDNN and PyTorch).
+the state of the step before. The weights of the state are in blocks of gates: the inner loop runs
+over the gates of a block, in vectors, and adds one element of the state times a row of weights, so
+that the sums of a block stay in registers. The blocks of large layers run in parallel; each core
+then has its part of the weights in its own cache at every step. Sums of 16-bit floats are float32.
+Sources: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000; Cho et al. 2014
+(the reset gate applied after the product, as in cuDNN and PyTorch).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
@@ -25,9 +28,16 @@ from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.ir_builder import BufferVar, IRBuilder, WithScope
 from weft.tir.stmt import Stmt
 from weft.topi import tag
-from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
+from weft.topi.extents import compute_ax, const_int, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
 from weft.topi.simplify import simplified
+
+_LANES: Final = (16, 8)
+"""The lanes of vectors, which divide the gates of a block: if possible those of the longest."""
+_WIDEST: Final = 128
+"""The gates of a block whose sums registers hold."""
+_LARGE: Final = 1 << 17
+"""The products of a step from which on it is worth the time of starting threads."""
 
 Part = Callable[[int], PrimExpr]
 """Number of a gate -> the term of the data, or of the state, in the gate's sum."""
@@ -77,23 +87,38 @@ def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
-def _transposed(weight: Tensor) -> Tensor:
-    """The transposed weights of the state, (hidden, gates * hidden).
+def _in_blocks(weight: Tensor, width: Extent) -> Tensor:
+    """The weights of the state as (blocks, hidden, gates of a block).
 
-    By its annotation, weights that are known are transposed once, when the model is built.
+    By its annotation, weights that are known are laid out once, when the model is built.
     """
     return compute_ax(
-        [weight.shape[1], weight.shape[0]],
-        lambda k, g: weight(g, k),
-        "recurrent_turned",
+        [simplified(op.floordiv(weight.shape[0], width)), weight.shape[1], width],
+        lambda block, k, g: weight(block * width + g, k),
+        "recurrent_blocks",
         tag=tag.INJECTIVE,
         attrs={LAYOUT_REWRITE_PREPROC: True},
     )
 
 
-def _each(ib: IRBuilder, low: Extent, high: Extent, name: str) -> WithScope:
-    """A loop from 0 over the elements ``low`` to ``high``, vectorized if the extent is known."""
-    extent = simplified(high - low)
+def _block_width(unit: Extent) -> Extent:
+    """The gates of a block: up to 128 of ``unit`` gates in whole vectors; all where there are none.
+
+    >>> _block_width(1200), _block_width(512), _block_width(600), _block_width(30)
+    (80, 128, 120, 30)
+    """
+    if not is_const(unit):
+        return unit
+    size = const_int(unit, "gates")
+    for lanes in _LANES:
+        widths = [width for width in range(lanes, _WIDEST + 1, lanes) if size % width == 0]
+        if widths:
+            return max(widths)
+    return size
+
+
+def _each(ib: IRBuilder, extent: Extent, name: str) -> WithScope:
+    """A loop from 0 to ``extent``, vectorized if that is known."""
     return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
 
 
@@ -106,20 +131,24 @@ class _Step:
     operands: tuple[BufferVar, BufferVar, BufferVar]
     running: list[BufferVar]
     scratch: tuple[BufferVar, BufferVar]
+    width: Extent
     extras: list[BufferVar]
 
     def add_up(self, low: Extent, high: Extent, hidden: BufferVar) -> None:
         """Add the terms of the state to the gates of some rows."""
-        size, _, kind = self.sizes
+        size, gates, kind = self.sizes
+        ib, width, sums = self.ib, self.width, self.scratch[0]
         _, weights, biases = self.operands
-        sums = self.scratch[0]
-        with _each(self.ib, low, high, "g") as g:
-            sums[low + g] = op.cast(kind, biases[low + g])
-        with (
-            self.ib.for_range(0, size, "k") as k,
-            _each(self.ib, low, high, "g") as g,
-        ):
-            sums[low + g] = sums[low + g] + op.cast(kind, weights[k, low + g]) * hidden[k]
+        is_large = is_const(size) and gates * const_int(size, "hidden") ** 2 >= _LARGE
+        first, last = (simplified(op.floordiv(end, width)) for end in (low, high))
+        with ib.for_range(first, last, "block", kind="parallel" if is_large else "serial") as block:
+            held = ib.allocate(kind, [width], "held", scope="local")
+            with _each(ib, width, "g") as g:
+                held[g] = op.cast(kind, biases[block * width + g])
+            with ib.for_range(0, size, "k") as k, _each(ib, width, "g") as g:
+                held[g] = held[g] + op.cast(kind, weights[block, k, g]) * hidden[k]
+            with _each(ib, width, "g") as g:
+                sums[block * width + g] = held[g]
 
     def parts(self, at: PrimExpr, b: PrimExpr, j: PrimExpr) -> tuple[Part, Part]:
         """The terms of the data and of the state for the gates of element j."""
@@ -135,10 +164,10 @@ class _Step:
         plain = gates if reset is None else gates - 1
         self.add_up(0, plain * size, hidden)
         if reset is not None:
-            with _each(ib, 0, size, "j") as j:
+            with _each(ib, size, "j") as j:
                 scaled[j] = reset(*self.parts(at, b, j)) * hidden[j]
             self.add_up(plain * size, gates * size, scaled)
-        with _each(ib, 0, size, "j") as j:
+        with _each(ib, size, "j") as j:
             value = cell(*self.parts(at, b, j), hidden[j], (self.running[1:], j, self.extras))
             hidden[j] = value
             out[at, b, j] = op.cast(out.dtype, hidden[j])
@@ -188,6 +217,7 @@ def recurrence(
     ready = _of_data(data, weight, bias)
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
+    width = _block_width(gates * size if reset is None else size)
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
@@ -198,7 +228,7 @@ def recurrence(
         sums = ib.allocate(kind, [gates * size], "sums")
         scaled = running[0] if reset is None else ib.allocate(kind, [size], "scaled")
         operands = (mine, weights, biases)
-        step = _Step(ib, (size, gates, kind), operands, running, (sums, scaled), more)
+        step = _Step(ib, (size, gates, kind), operands, running, (sums, scaled), width, more)
         with ib.for_range(0, batch, "b") as b:
             with ib.for_range(0, size, "j") as j:
                 for state, start in zip(running, first, strict=True):
@@ -214,7 +244,7 @@ def recurrence(
                     result[b, j] = op.cast(data.dtype, state[j])
         return ib.get()
 
-    inputs = [ready, _transposed(recurrent), recurrent_bias, *states, *extras]
+    inputs = [ready, _in_blocks(recurrent, width), recurrent_bias, *states, *extras]
     inputs += [] if lengths is None else [lengths]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     outputs = extern(
