@@ -71,3 +71,25 @@ def test_sequences_are_padded_where_strides_leave_gaps(filters, channels, stride
     assert tuple([int(dim) for dim in call.args[1].struct_info.shape.values]) == wanted
     results = [run(module, "main", x, w) for module in (after, before)]
     np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-3)
+
+
+def test_a_chain_of_ragged_layers_compiles():
+    """What is cut off of a result is added to the next layer's data again; a sum reads the whole."""
+    rng = np.random.default_rng(3)
+    weights = [relax.const(rng.normal(size=shape).astype("float32") / 9)
+               for shape in ((17, 17, 3, 3), (17, 17, 3, 3), (29, 17, 1, 1))]  # fmt: skip
+    x = relax.Var("x", relax.TensorStructInfo((2, 17, 7, 5), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(op.nn.relu(op.nn.conv2d(x, weights[0], padding=1)))
+            y = builder.emit(op.add(op.nn.conv2d(y, weights[1], padding=1), x))
+            out = builder.emit_output(op.nn.conv2d(op.nn.relu(y), weights[2], strides=2))
+        builder.emit_func_output(out)
+    mod = builder.get()
+    data = rng.normal(size=(2, 17, 7, 5)).astype("float32")
+    expected = run(mod, "main", data)
+    np.testing.assert_allclose(
+        run(PadChannels()(mod), "main", data), expected, rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_allclose(weft.compile(mod)(data), expected, rtol=1e-4, atol=1e-4)
