@@ -74,7 +74,7 @@ def test_sequences_are_padded_where_strides_leave_gaps(filters, channels, stride
 
 
 def test_a_chain_of_ragged_layers_compiles():
-    """What is cut off of a result is added to the next layer's data again; a sum reads the whole."""
+    """What is cut off of a result is added to the next layer's data again."""
     rng = np.random.default_rng(3)
     weights = [relax.const(rng.normal(size=shape).astype("float32") / 9)
                for shape in ((17, 17, 3, 3), (17, 17, 3, 3), (29, 17, 1, 1))]  # fmt: skip
