@@ -34,6 +34,8 @@ def module_of(data, weights, operator=op.nn.conv2d, **options):
         (9, 50, {"dtype": "float64", "padding": 1}, (52, 12, 3, 2)),
         (9, 32, {"dtype": "float32"}, (32, 12, 3, 2)), (9, 9, {"dtype": "float32"}, (9, 9, 3, 2)),
         (9, 50, {"dtype": "float16"}, (50, 9, 3, 2)),
+        (9, 50, {"dtype": "float32", "out_layout": "NHWC"}, (50, 9, 3, 2)),
+        (3, 21, {"out_layout": "NHWC"}, (21, 3, 3, 2)),
     ],
 )  # fmt: skip
 def test_zeros_are_added_and_their_results_cut_off(channels, filters, options, wanted):

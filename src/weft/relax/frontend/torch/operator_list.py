@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from torch._export import utils
+
+_FUNCTION: Final = "_materialize_cpp_cia_ops"
+"""The private function of torch that enters them."""
 
 
 @contextmanager
@@ -18,9 +22,13 @@ def operators_listed_once() -> Iterator[None]:
     """Within, torch enters the operators when it first needs them, and not again.
 
     An operator that is registered after that belongs to no program that is decomposed here. This
-    changes torch for the whole process: hold ``EXPORTING``.
+    changes torch for the whole process: hold ``EXPORTING``. A torch that has no such function is
+    left as it is.
     """
-    enter = utils._materialize_cpp_cia_ops
+    enter = getattr(utils, _FUNCTION, None)
+    if enter is None:
+        yield
+        return
     is_entered = False
 
     def enter_once() -> None:
@@ -29,8 +37,8 @@ def operators_listed_once() -> Iterator[None]:
             enter()
             is_entered = True
 
-    utils._materialize_cpp_cia_ops = enter_once
+    setattr(utils, _FUNCTION, enter_once)
     try:
         yield
     finally:
-        utils._materialize_cpp_cia_ops = enter
+        setattr(utils, _FUNCTION, enter)

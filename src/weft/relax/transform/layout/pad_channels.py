@@ -57,8 +57,8 @@ class _Padder(PyExprMutator):
     def missing(self, conv: Call, sizes: Geometry) -> tuple[int, int]:
         """How many filters, and how many channels, to add."""
         filters, channels = constant_value(sizes.filters), constant_value(sizes.depth)
-        plain = (f"NC{sizes.letters}", f"OI{sizes.letters}")
-        if sizes.layouts.names[:2] != plain or not sizes.is_dense:
+        plain = (f"NC{sizes.letters}", f"OI{sizes.letters}", f"NC{sizes.letters}")
+        if sizes.layouts.names != plain or not sizes.is_dense:
             return 0, 0
         if filters is None or channels is None:
             return 0, 0
