@@ -214,7 +214,6 @@ def recurrence(
     """
     _check_shapes(name, gates, tensors)
     data, weight, recurrent, bias, recurrent_bias, *states = tensors
-    ready = _of_data(data, weight, bias)
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
     width = _block_width(gates * size if reset is None else size)
@@ -227,8 +226,8 @@ def recurrence(
         running = [ib.allocate(kind, [size], "running") for _ in last]
         sums = ib.allocate(kind, [gates * size], "sums")
         scaled = running[0] if reset is None else ib.allocate(kind, [size], "scaled")
-        operands = (mine, weights, biases)
-        step = _Step(ib, (size, gates, kind), operands, running, (sums, scaled), width, more)
+        sizes, operands = (size, gates, kind), (mine, weights, biases)
+        step = _Step(ib, sizes, operands, running, (sums, scaled), width, more)
         with ib.for_range(0, batch, "b") as b:
             with ib.for_range(0, size, "j") as j:
                 for state, start in zip(running, first, strict=True):
@@ -244,8 +243,8 @@ def recurrence(
                     result[b, j] = op.cast(data.dtype, state[j])
         return ib.get()
 
-    inputs = [ready, _in_blocks(recurrent, width), recurrent_bias, *states, *extras]
-    inputs += [] if lengths is None else [lengths]
+    ready = [_of_data(data, weight, bias), _in_blocks(recurrent, width), recurrent_bias]
+    inputs = [*ready, *states, *extras, *([] if lengths is None else [lengths])]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     outputs = extern(
         shapes, inputs, body, name=name, dtype=[data.dtype] * len(shapes), tag=name,
