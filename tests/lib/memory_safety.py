@@ -38,7 +38,7 @@ from weft.support.errors import IRTypeError, IRValueError, TVMError, Unsupported
 from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
-from weft.tir.interp import arithmetic
+from weft.tir.interp import arithmetic, scalars
 from weft.tir.interp.machine import run
 
 _CALLS: Final = 8
@@ -197,7 +197,7 @@ def _counted_wraps() -> Iterator[list[str]]:
     takes arithmetic of indices not to wrap, so that the results of such programs are open.
     """
     found: list[str] = []
-    finish = arithmetic.finish
+    finish, wrapping = arithmetic.finish, scalars.wrapping
 
     def noted(dtype: Any) -> Any:
         end = finish(dtype)
@@ -212,11 +212,21 @@ def _counted_wraps() -> Iterator[list[str]]:
 
         return note
 
-    arithmetic.finish = noted
+    def noted_wrapping(dtype: Any) -> Any:
+        wrap = wrapping(dtype)
+
+        def note(value: Any) -> Any:
+            if dtype.is_int and dtype.bits >= 32:
+                found.append(str(dtype))
+            return wrap(value)
+
+        return note
+
+    arithmetic.finish, scalars.wrapping = noted, noted_wrapping
     try:
         yield found
     finally:
-        arithmetic.finish = finish
+        arithmetic.finish, scalars.wrapping = finish, wrapping
 
 
 def _shown(given: CallArguments) -> str:

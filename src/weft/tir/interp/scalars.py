@@ -72,12 +72,17 @@ _ON_INTEGERS: Final[dict[str, Callable[[Thunk, Thunk, int, int, Wrap], Thunk]]] 
 }  # fmt: skip
 
 
+def wrapping(dtype: DataType) -> Wrap:
+    """What brings an exact result that does not fit into the range of its type."""
+    return lambda value: wrap(value, dtype)
+
+
 def integer_operation(name: str, dtype: DataType, a: Thunk, b: Thunk) -> Thunk | None:
     """The closure of a node class on operands of an integer type; None for what has none here."""
     make = _ON_INTEGERS.get(name)
     if make is None or is_vector(dtype) or dtype.is_bool or not dtype.is_integral:
         return None
-    return make(a, b, *integer_range(dtype), lambda value: wrap(value, dtype))
+    return make(a, b, *integer_range(dtype), wrapping(dtype))
 
 
 def place_of(indices: Sequence[Thunk]) -> Callable[[State], tuple[Value, ...]]:
