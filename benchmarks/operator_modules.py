@@ -76,6 +76,19 @@ class SqueezeExcite(torch.nn.Module):
         return x * self.gate(x)
 
 
+class Recurrent(torch.nn.Module):
+    """A recurrent layer of torch.nn, whose result is the outputs of all steps."""
+
+    def __init__(self, kind: str, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.layer = getattr(torch.nn, kind)(inputs, hidden)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(steps, batch, inputs) to (steps, batch, hidden)."""
+        outputs: torch.Tensor = self.layer(x)[0]
+        return outputs
+
+
 def convolution(
     channels: int, filters: int, window: int, stride: int, groups: int, activation: str
 ) -> torch.nn.Module:
@@ -117,6 +130,8 @@ BUILDERS: Final[dict[str, Callable[..., torch.nn.Module]]] = {
     **ACTIVATIONS,
     "conv": convolution,
     "dense": dense,
+    "sequence_conv": torch.nn.Conv1d,
+    "recurrent": Recurrent,
     "max_pool": torch.nn.MaxPool2d,
     "mean_pool": lambda: torch.nn.AdaptiveAvgPool2d(1),
     "squeeze_excite": SqueezeExcite,

@@ -3,7 +3,10 @@
 Shapes are those of the published networks: ResNet-50 (He et al., 2015), MobileNetV2 (Sandler et
 al., 2018), EfficientNet-B0 (Tan and Le, 2019) on images of 224; BERT-base (Devlin et al., 2018) on
 128 tokens, GPT-2 (Radford et al., 2019) on 64, ViT-B/16 (Dosovitskiy et al., 2020), and a small
-Llama (Touvron et al., 2023) of hidden size 1024, 16 heads and 4 heads of keys on 32 tokens.
+Llama (Touvron et al., 2023) of hidden size 1024, 16 heads and 4 heads of keys on 32 tokens. Layers
+over sequences are those of wav2vec 2.0 (Baevski et al., 2020) on a second of sound, Whisper
+(Radford et al., 2022), EnCodec (Defossez et al., 2022), NSNet2 (Braun and Tashev, 2020), and a
+spectrum that speech recognisers write as a convolution.
 ``benchmarks/operator_modules.py`` makes a module of PyTorch of each.
 """
 
@@ -138,6 +141,18 @@ SEVERAL_ARRAYS: Final = (
     ("ViT-B/16", "attention", "attention", (), (Input((1, 12, 197, 64)),) * 3),
 )  # fmt: skip
 
+SEQUENCES: Final = (
+    # network, what, kind, sizes, shape of the input
+    ("wav2vec 2.0", "conv 10 by 5, 1 to 512", "sequence_conv", (1, 512, 10, 5), (1, 1, 16000)),
+    ("wav2vec 2.0", "conv 3 by 2, 512 to 512", "sequence_conv", (512, 512, 3, 2), (1, 512, 799)),
+    ("Whisper", "conv 3 by 2, 384 to 384", "sequence_conv", (384, 384, 3, 2), (1, 384, 500)),
+    ("EnCodec", "conv 8 by 4, 64 to 128", "sequence_conv", (64, 128, 8, 4), (1, 64, 2000)),
+    ("spectrum", "conv 400 by 160, 1 to 402", "sequence_conv", (1, 402, 400, 160), (1, 1, 16000)),
+    ("NSNet2", "GRU of 400", "recurrent", ("GRU", 400, 400), (20, 1, 400)),
+    ("LSTM", "128, 50 steps", "recurrent", ("LSTM", 128, 128), (50, 1, 128)),
+    ("LSTM", "512, 50 steps", "recurrent", ("LSTM", 512, 512), (50, 1, 512)),
+)
+
 
 def _convolution(
     network: str, channels: int, filters: int, size: int, *more: int | str
@@ -166,7 +181,7 @@ OPERATORS: Final = (
     *[_convolution(*row) for row in CONVOLUTIONS],
     *[_product(*row) for row in PRODUCTS],
     *[Operator(network, kind, f"{what} {_times(shape)}", sizes, (Input(shape),))
-      for network, what, kind, sizes, shape in ONE_ARRAY],
+      for network, what, kind, sizes, shape in (*ONE_ARRAY, *SEQUENCES)],
     *[Operator(network, kind, f"{what} {_times(inputs[0].shape)}", sizes, inputs)
       for network, what, kind, sizes, inputs in SEVERAL_ARRAYS],
 )  # fmt: skip

@@ -17,7 +17,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("rich")
 pytestmark = pytest.mark.torch
 
-NETWORKS = ("ResNet-50", "MobileNetV2", "EfficientNet-B0", "BERT", "GPT-2", "Llama", "ViT-B/16")
+NETWORKS = (
+    "ResNet-50", "MobileNetV2", "EfficientNet-B0", "BERT", "GPT-2", "Llama", "ViT-B/16",
+    "wav2vec 2.0", "Whisper", "EnCodec", "spectrum", "NSNet2", "LSTM",
+)  # fmt: skip
 
 
 def test_the_table_has_operators_of_every_network():
