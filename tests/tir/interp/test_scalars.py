@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from weft import tir
+from weft.script import from_source
 from weft.support.errors import RuntimeFault
 from weft.tir.interp import run
 
@@ -84,3 +85,14 @@ def test_an_index_outside_is_told_with_its_axis(rank, index):
 def test_nothing_is_in_an_empty_buffer(shape):
     with pytest.raises(RuntimeFault, match=r"is outside \[0, 0\)"):
         accessed(shape, (0,) * len(shape))
+
+
+@pytest.mark.parametrize("access", ["y[0] = x[i * i]", "x[i * i] = y[0]"])
+def test_an_index_beyond_64_bits_is_a_fault(access):
+    func = from_source(f"""
+@T.prim_func
+def main(x: T.Buffer((4,), "int32"), y: T.Buffer((1,), "int32"), i: T.uint64):
+    {access}
+""")
+    with pytest.raises(RuntimeFault, match="is outside"):
+        run(func, np.zeros(4, "int32"), np.zeros(1, "int32"), 2**32 - 1)

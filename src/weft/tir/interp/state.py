@@ -51,7 +51,7 @@ class Bound:
         try:
             if len(indices) == len(self.shape) and (not indices or min(indices) >= 0):
                 return self.array[indices]  # a negative one would count from the end
-        except IndexError:
+        except (IndexError, OverflowError):  # of an index beyond 64 bits
             pass  # ``check`` tells which
         self.check(indices)
         return self.array[indices]
@@ -62,7 +62,7 @@ class Bound:
             if len(indices) == len(self.shape) and (not indices or min(indices) >= 0):
                 self.array[indices] = value
                 return
-        except IndexError:
+        except (IndexError, OverflowError):  # of an index beyond 64 bits
             pass  # as in ``load``
         self.check(indices)
         self.array[indices] = value
