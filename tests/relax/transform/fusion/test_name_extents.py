@@ -5,6 +5,7 @@ import pytest
 
 import weft
 from weft import relax
+from weft.ir.structural import assert_structural_equal
 from weft.relax.analysis import well_formed
 from weft.relax.transform import LegalizeOps
 from weft.relax.transform.fusion.name_extents import NameExtents, name_extents
@@ -149,6 +150,31 @@ def test_of_two_variables_each_goes_by_itself():
     both = kernel("h // 2", "h // 2 + w // 2", "h w")
     after = name_extents(both)
     assert [param.name for param in after.params] == ["a", "b", "w"]
+
+
+def test_integers_that_are_loaded_have_the_buffers_that_are_stored():
+    """A sum of loaded integers mentions the variable only by the shapes of its buffers."""
+
+    @T.prim_func(private=True)
+    def sums(a: T.handle, b: T.handle, h: T.int64):
+        A = T.match_buffer(a, (h + T.int64(1),), "int32")
+        B = T.match_buffer(b, (h + T.int64(1),), "int64")
+        for i in range(h + T.int64(1)):
+            with T.block("sums"):
+                vi = T.axis.spatial(h + T.int64(1), i)
+                B[vi] = T.Cast("int64", A[vi] + A[h - vi]) + h
+
+    @T.prim_func(private=True)
+    def expected(a: T.handle, b: T.handle):
+        h_size = T.int64()
+        A = T.match_buffer(a, (h_size,), "int32")
+        B = T.match_buffer(b, (h_size,), "int64")
+        for i in range(h_size):
+            with T.block("sums"):
+                vi = T.axis.spatial(h_size, i)
+                B[vi] = T.Cast("int64", A[vi] + A[h_size - vi - T.int64(1)]) + (h_size - T.int64(1))
+
+    assert_structural_equal(name_extents(sums), expected)
 
 
 def test_a_kernel_that_is_no_callee_of_call_tir_stays():

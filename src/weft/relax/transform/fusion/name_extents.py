@@ -43,6 +43,7 @@ from weft.relax.ir.prim_func_info import prim_func_info
 from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.transform.passes import make_module_pass
 from weft.tir import op
+from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Add, FloorDiv, Sub, Var
 from weft.tir.function import PrimFunc
 
@@ -117,10 +118,14 @@ class _Renamer(Mutator):
         self.replacer = _Replacer(extent, op.subtract(size, extent.shift))
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        """The expression rewritten and simplified; what does not mention ``var`` is the same."""
+        """The expression rewritten and simplified; what does not mention ``var`` is the same.
+
+        Where elements are loaded, the indices are rewritten one by one: here a buffer is renewed
+        with its shape, once for all that read it.
+        """
         if not mentions(expr, self.var):
             return expr
-        if not expr.dtype.is_int or expr.dtype.lanes != 1:
+        if not expr.dtype.is_int or expr.dtype.lanes != 1 or collect(expr, BufferLoad):
             return self.visit_default(expr)
         return self.analyzer.simplify(self.replacer.visit(expr))
 
