@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft import te, topi
@@ -22,7 +22,8 @@ from weft.testing.schedules import assert_same_in_place, assert_same_meaning
 from weft.tir.function import PrimFunc
 from weft.topi.nn.attention import masked_attention
 from weft.topi.nn.convolution_blocked import conv_blocked
-from weft.topi.nn.winograd import Form, winograd_function
+from weft.topi.nn.winograd import winograd_function
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 from weft.topi.scan import running_extreme
 
 SIZES: Final = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 19, 23)
@@ -160,9 +161,26 @@ def _winograd(d: _Draw) -> PrimFunc:
     data = (d.one_of([1, 2]), d.one_of([1, 2]), d.one_of([3, 4, 6]), d.one_of([3, 5]), a)
     shape = Form(tile, 1, padding, data, panel * d.one_of([1, 1, 2]), b, panel)
     rows = [n for n in range(1, shape.down + 1) if shape.down % n == 0]
-    form = Form(tile, d.one_of([*rows, data[0] * shape.down]), shape.padding, data, shape.filters,
-                b, panel, d.random.random() < 0.5)  # fmt: skip
+    symbols = _symbols(d, data) if d.random.random() < 0.5 else frozenset()
+    if symbols:
+        down = d.one_of([1, 2, 3]) if HEIGHT in symbols else d.one_of(rows)
+        columns = d.one_of([1, 2, 3]) if WIDTH in symbols else 0
+        form = replace(shape, rows=down, symbols=symbols, columns=columns)
+    else:
+        rows.append(data[0] * shape.down)
+        form = replace(shape, rows=d.one_of(rows), takes_kernel=d.random.random() < 0.5)
     return winograd_function(form).with_attr("global_symbol", "main")
+
+
+def _symbols(d: _Draw, data: Sequence[int]) -> frozenset[int]:
+    """Axes that become symbolic, with sizes beside those that the form was chosen for."""
+    names = {axis: name for axis, name in ((BATCH, "n"), (HEIGHT, "h"), (WIDTH, "w"))
+             if d.random.random() < 0.5}  # fmt: skip
+    for axis, name in names.items():
+        d.sizes[name] = (
+            d.one_of([0, 1, 2, 3]) if axis == BATCH else data[axis] + d.one_of([0, 1, 5])
+        )
+    return frozenset(names)
 
 
 def _element_wise(d: _Draw) -> list[Any]:

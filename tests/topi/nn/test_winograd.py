@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from weft.tir.interp import run
-from weft.topi.nn.winograd import Form, in_panels, transformed_weights, winograd_function
+from weft.topi.nn.winograd import in_panels, transformed_weights, winograd_function
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 from weft.topi.nn.winograd_matrices import TILES, matrices
 
 RNG = np.random.default_rng(5)
@@ -51,6 +52,15 @@ FORMS = {
     "all images are a band": Form(4, 6, (0, 1, 0, 1), (3, 2, 9, 4, 2), 2, 2, 2),
     "one pixel": Form(2, 1, (1, 1, 1, 1), (1, 1, 1, 1, 4), 4, 4, 4),
 }
+ALL = frozenset([BATCH, HEIGHT, WIDTH])
+SYMBOLIC = {
+    "any batch": Form(4, 2, (1, 1, 1, 1), (1, 2, 7, 6, 2), 4, 2, 4, symbols=frozenset([BATCH])),
+    "any width": Form(
+        4, 1, (1, 1, 0, 1), (2, 1, 5, 16, 4), 8, 4, 4, symbols=frozenset([WIDTH]), columns=2
+    ),
+    "any image": Form(2, 2, (1, 1, 1, 1), (1, 1, 8, 8, 4), 4, 4, 4, symbols=ALL, columns=3),
+}
+SIZES = [(0, 7, 6), (1, 1, 1), (1, 7, 2), (2, 3, 17), (3, 4, 12), (1, 12, 6)]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -65,6 +75,25 @@ def test_the_stages_are_a_convolution(name):
     assert transformed.shape == form.weights
     run(winograd_function(form), in_blocks(data, block), transformed, found)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_a_function_of_any_size_is_a_convolution_at_each(name):
+    form = SYMBOLIC[name]
+    func = winograd_function(form)
+    for sizes in SIZES:
+        batch, height, width = [
+            size if axis in form.symbols else form.data[axis]
+            for axis, size in zip((BATCH, HEIGHT, WIDTH), sizes, strict=True)
+        ]
+        data = RNG.normal(size=(batch, form.data[1] * form.data[4], height, width))
+        data = data.astype("float32")
+        weights = RNG.normal(size=(form.filters, data.shape[1], 3, 3)).astype("float32")
+        expected = in_blocks(convolution(data, weights, form.padding), form.block)
+        found = np.full(expected.shape, np.nan, "float32")
+        transformed = in_panels(transformed_weights(weights, form.tile), form.panel)
+        run(func, in_blocks(data, form.data[4]), transformed, found)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("tile", TILES)

@@ -3,12 +3,12 @@
 An image is divided into tiles of m x m results, each from (m + 2) x (m + 2) elements. The stages:
 
 =============  =======================================================  ===========================
-pixels         (image, band, row, channels / a, m + 2, width, a)        rows of tiles, padded
-lines          (image, band, row, channels / a, m + 2, width, a)        changed from line to line
-data           (image, band, m + 2, m + 2, channels / a, tile, a)       and along the lines
-products       (image, band, m + 2, m + 2, filters / p, tile, p)        a matrix product a place
-lines of tile  (image, band, filters / b, tile, m, m + 2, b)            changed back, lines first
-tiles          (image, band, filters / b, tile, m, m, b)                and along the lines
+pixels         (*band, row, channels / a, m + 2, width, a)              rows of tiles, padded
+lines          (*band, row, channels / a, m + 2, width, a)              changed from line to line
+data           (*band, m + 2, m + 2, channels / a, tile, a)             and along the lines
+products       (*band, m + 2, m + 2, filters / p, tile, p)              a matrix product a place
+lines of tile  (*band, filters / b, tile, m, m + 2, b)                  changed back, lines first
+tiles          (*band, filters / b, tile, m, m, b)                      and along the lines
 result         (batch, filters / b, height, width, b)                   without what is beyond edges
 =============  =======================================================  ===========================
 
@@ -16,9 +16,12 @@ If the function takes the kernel itself, a further stage ``weights`` computes fr
 ``transformed_weights`` computes otherwise: ((m + 2) (m + 2), filters / p, channels, p).
 
 A band consists of as many rows of tiles as fit into a cache with all their stages; ``tile`` counts
-the tiles of a band. If one band holds all rows of all images, the axes image and band have extent
-1. a is the block of the data's channels, b that of the result's, p the number of filters in a panel
-of the weights. Blocks have the annotation ``STAGE``, by which default schedules recognize them.
+the tiles of a band. ``*band`` stands for three axes: the image, the band of rows, and the part of
+the rows, which are cut only if their length is symbolic. If one band holds all rows of all images,
+the three have extent 1. a is the block of the data's channels, b that of the result's, p the number
+of filters in a panel of the weights. Blocks have the annotation ``STAGE``, by which default
+schedules recognize them. Whatever is symbolic, a band has the same number of tiles: tiles beyond
+the edges of an image are computed from zeros, and not stored.
 (Lavin and Gray, CVPR 2016; bands as in Jia et al., "Optimizing N-dimensional, Winograd-based
 Convolution for Manycore CPUs", PPoPP 2018.)
 
@@ -29,7 +32,6 @@ unrolling. Tensor expressions, which store one element each, cannot express that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +46,7 @@ from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
 from weft.topi.extents import Shape
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form, results, tiles_of
 from weft.topi.nn.winograd_matrices import WINDOW, Matrix, matrices
 
 DTYPE: Final = "float32"
@@ -56,71 +59,6 @@ PIXELS, LINES, DATA, WEIGHTS, PRODUCTS, TILE_LINES, TILES, RESULT = (
 STAGES: Final = (PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT)
 """The values of the annotation, in the order in which the stages run; ``WEIGHTS`` may be one."""
 _INDEX: Final = "int64"
-
-
-@dataclass(frozen=True)
-class Form:
-    """The sizes of a 3x3 convolution with stride and dilation 1, and of its tiles and bands."""
-
-    tile: int
-    """The number of results of a tile along each axis: 2 or 4."""
-    rows: int
-    """Rows of tiles in a band: a divisor of ``down``, or all rows of all images."""
-    padding: tuple[int, int, int, int]
-    """Top, left, bottom, right."""
-    data: tuple[int, int, int, int, int]
-    """Batch, channels / block, height, width, block."""
-    filters: int
-    block: int
-    """The block of the result's channels."""
-    panel: int
-    """Filters in a panel of the weights: a multiple of ``block`` that divides ``filters``."""
-    takes_kernel: bool = False
-    """Whether the function transforms the kernel itself; else it takes transformed weights."""
-
-    @property
-    def side(self) -> int:
-        """The number of elements that a tile needs along each axis."""
-        return self.tile + WINDOW - 1
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Height and width of the result."""
-        _, _, height, width, _ = self.data
-        top, left, bottom, right = self.padding
-        return height + top + bottom - WINDOW + 1, width + left + right - WINDOW + 1
-
-    @property
-    def down(self) -> int:
-        """The number of rows of tiles of an image."""
-        return -(-self.size[0] // self.tile)
-
-    @property
-    def across(self) -> int:
-        """The number of tiles of a row."""
-        return -(-self.size[1] // self.tile)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether one band holds all rows of all images."""
-        return self.rows == self.data[0] * self.down
-
-    @property
-    def bands(self) -> tuple[int, int]:
-        """The extents of the axes image and band."""
-        return (1, 1) if self.is_whole else (self.data[0], self.down // self.rows)
-
-    @property
-    def weights(self) -> tuple[int, int, int, int, int]:
-        """The shape of the transformed weights."""
-        channels = self.data[1] * self.data[4]
-        return self.side, self.side, self.filters // self.panel, channels, self.panel
-
-    @property
-    def kernel(self) -> tuple[int, int, int, int, int, int]:
-        """The shape of the kernel, in blocks of channels and of filters."""
-        _, blocks, _, _, a = self.data
-        return self.filters // self.block, blocks, WINDOW, WINDOW, a, self.block
 
 
 def transformed_weights(weights: np.ndarray, tile: int, within: str = "float64") -> np.ndarray:
@@ -159,7 +97,8 @@ def winograd_function(form: Form) -> PrimFunc:
 
     The data is (n, c / a, h, w, a), the result (n, filters / b, h', w', b). The weights are the
     result of ``transformed_weights`` and ``in_panels``, or, if the function takes the kernel,
-    (filters / b, c / a, 3, 3, a, b).
+    (filters / b, c / a, 3, 3, a, b). Those of n, h and w that are symbols of the form are variables
+    that a call binds.
     """
     return _Function(form).prim_func()
 
@@ -169,22 +108,33 @@ class _Function:
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        images, bands = form.bands
-        batch, blocks, _, _, a = form.data
-        width, tiles = form.across * form.tile + WINDOW - 1, form.rows * form.across
-        filters, side = form.filters // form.block, form.side
-        lines = (images, bands, form.rows, blocks, side, width, a)
-        shapes: dict[str, tuple[int, ...]] = {
-            "x": form.data,
+        blocks, a = form.data[1], form.data[4]
+        top, left, bottom, right = form.padding
+        extents = [
+            Var(name, _INDEX) if axis in form.symbols else form.data[axis]
+            for axis, name in ((BATCH, "n"), (HEIGHT, "h"), (WIDTH, "w"))
+        ]
+        batch, self.height, self.width = extents
+        size = (results(self.height, top, bottom), results(self.width, left, right))
+        across = tiles_of(size[1], form.tile)
+        self.down = tiles_of(size[0], form.tile)
+        """Rows of tiles of an image."""
+        bands: tuple[Extent, ...] = (1, 1, 1)
+        if not form.is_whole:
+            bands = (batch, tiles_of(self.down, form.rows), tiles_of(across, form.row))
+        filters, side, tiles = form.filters // form.block, form.side, form.rows * form.row
+        lines = (*bands, form.rows, blocks, side, form.row * form.tile + WINDOW - 1, a)
+        shapes: dict[str, tuple[Extent, ...]] = {
+            "x": (batch, blocks, self.height, self.width, a),
             "kernel": form.kernel,
             PIXELS: lines,
             LINES: lines,
             WEIGHTS: (side * side, *form.weights[2:]) if form.takes_kernel else form.weights,
-            DATA: (images, bands, side, side, blocks, tiles, a),
-            PRODUCTS: (images, bands, side, side, form.filters // form.panel, tiles, form.panel),
-            TILE_LINES: (images, bands, filters, tiles, form.tile, side, form.block),
-            TILES: (images, bands, filters, tiles, form.tile, form.tile, form.block),
-            RESULT: (batch, filters, *form.size, form.block),
+            DATA: (*bands, side, side, blocks, tiles, a),
+            PRODUCTS: (*bands, side, side, form.filters // form.panel, tiles, form.panel),
+            TILE_LINES: (*bands, filters, tiles, form.tile, side, form.block),
+            TILES: (*bands, filters, tiles, form.tile, form.tile, form.block),
+            RESULT: (batch, filters, *size, form.block),
         }
         self.buffers = {
             name: decl_buffer(_integers(shape), DTYPE, _label(name))
@@ -225,7 +175,7 @@ class _Function:
     def stage(
         self,
         name: str,
-        axes: Mapping[str, int],
+        axes: Mapping[str, PrimExpr],
         body: Callable[..., Sequence[Stmt]],
         reduced: Sequence[str] = (),
         init: Callable[..., Stmt] | None = None,
@@ -233,7 +183,7 @@ class _Function:
         """A nest of loops around the block of a stage."""
         iters = [
             IterVar(
-                Range.from_min_extent(_integer(0), _integer(extent)),
+                Range.from_min_extent(_integer(0), extent),
                 Var(f"v_{axis}", _INDEX),
                 IterType.CommReduce if axis in reduced else IterType.DataPar,
             )
@@ -254,40 +204,35 @@ class _Function:
         loops = [Var(axis, _INDEX) for axis in axes]
         nest: Stmt = BlockRealize(loops, IntImm("bool", 1), block.with_(reads=reads, writes=writes))
         for loop, extent in reversed(list(zip(loops, axes.values(), strict=True))):
-            nest = For(loop, *_integers((0, extent)), ForKind.SERIAL, nest)
+            nest = For(loop, _integer(0), extent, ForKind.SERIAL, nest)
         return nest
 
-    def axes(self, name: str, letters: str) -> dict[str, int]:
+    def axes(self, name: str, letters: str) -> dict[str, PrimExpr]:
         """Letter -> dimension of a buffer; a dimension under a dot is no axis of the block."""
-        shape = self.buffers[name].shape
-        extents = [extent.value for extent in shape if isinstance(extent, IntImm)]
-        return {
-            letter: extent for letter, extent in zip(letters, extents, strict=True) if letter != "."
-        }
+        pairs = zip(letters, self.buffers[name].shape, strict=True)
+        return {letter: extent for letter, extent in pairs if letter != "."}
 
     def pixels(self) -> Stmt:
         """Each line of a row of tiles, zeros where there is padding."""
-        form = self.form
-        _, _, height, width, _ = form.data
+        form, height, width = self.form, self.height, self.width
         top, left = form.padding[:2]
 
-        def body(
-            n: PrimExpr, b: PrimExpr, r: PrimExpr, c: PrimExpr, x: Any, k: PrimExpr
-        ) -> list[Stmt]:
-            image, row = n, b * form.rows + r
+        def body(*at: Any) -> list[Stmt]:
+            *band, r, c, x, k = at
+            image, row, start = band[0], band[1] * form.rows + r, band[2] * (form.row * form.tile)
             if form.is_whole:
                 image, row = r // form.down, r % form.down
-            place = x - left
+            place = start + x - left
             stores = []
             for i in range(form.side):
                 line = row * form.tile + (i - top)
                 inside = op.all(line >= 0, line < height, place >= 0, place < width)
                 number = self.load("x", image, c, line, place, k)
                 value = op.if_then_else(inside, number, op.const(0, DTYPE))
-                stores.append(self.store(PIXELS, value, n, b, r, c, i, x, k))
+                stores.append(self.store(PIXELS, value, *band, r, c, i, x, k))
             return stores
 
-        return self.stage(PIXELS, self.axes(PIXELS, "nbrc.xk"), body)
+        return self.stage(PIXELS, self.axes(PIXELS, "nbwrc.xk"), body)
 
     def lines(self) -> Stmt:
         """The first transform of the data, down the lines."""
@@ -298,19 +243,20 @@ class _Function:
             sums = _by_parity(matrices(self.form.tile).data, values)
             return [self.store(LINES, value, *before, i, x, k) for i, value in enumerate(sums)]
 
-        return self.stage(LINES, self.axes(LINES, "nbrc.xk"), body)
+        return self.stage(LINES, self.axes(LINES, "nbwrc.xk"), body)
 
     def data(self) -> Stmt:
         """The second transform of the data, along the lines."""
         form = self.form
 
-        def body(n: Var, b: Var, i: Var, c: Var, t: Var, k: Var) -> list[Stmt]:
-            row, start = t // form.across, t % form.across * form.tile
-            values = [self.load(LINES, n, b, row, c, i, start + j, k) for j in range(form.side)]
+        def body(*at: Var) -> list[Stmt]:
+            *band, i, c, t, k = at
+            row, start = t // form.row, t % form.row * form.tile
+            values = [self.load(LINES, *band, row, c, i, start + j, k) for j in range(form.side)]
             sums = _by_parity(matrices(form.tile).data, values)
-            return [self.store(DATA, value, n, b, i, j, c, t, k) for j, value in enumerate(sums)]
+            return [self.store(DATA, value, *band, i, j, c, t, k) for j, value in enumerate(sums)]
 
-        return self.stage(DATA, self.axes(DATA, "nbi.ctk"), body)
+        return self.stage(DATA, self.axes(DATA, "nbwi.ctk"), body)
 
     def weights(self) -> Stmt:
         """The kernel's windows transformed, down the lines and along them."""
@@ -339,27 +285,28 @@ class _Function:
             return self.store(PRODUCTS, op.const(0, DTYPE), *at[:-2])
 
         def body(*at: Var) -> list[Stmt]:
-            n, b, i, j, f, t, p, c, k = at
-            number = self.load(DATA, n, b, i, j, c, t, k)
+            *band, i, j, f, t, p, c, k = at
+            number = self.load(DATA, *band, i, j, c, t, k)
             place = (i * side + j,) if self.form.takes_kernel else (i, j)
             weight = self.load(WEIGHTS, *place, f, c * a + k, p)
             return [self.store(PRODUCTS, self.load(PRODUCTS, *at[:-2]) + number * weight, *at[:-2])]
 
-        axes = {**self.axes(PRODUCTS, "nbijftp"), "c": blocks, "k": a}
+        axes = {**self.axes(PRODUCTS, "nbwijftp"), "c": _integer(blocks), "k": _integer(a)}
         return self.stage(PRODUCTS, axes, body, "ck", init)
 
     def tile_lines(self) -> Stmt:
         """The first transform of the products, down the lines."""
         form = self.form
 
-        def body(n: Var, b: Var, f: Var, t: Var, j: Var, k: Var) -> list[Stmt]:
+        def body(*at: Var) -> list[Stmt]:
+            *band, f, t, j, k = at
             filters = f * form.block + k
             panel, place = filters // form.panel, filters % form.panel
-            values = [self.load(PRODUCTS, n, b, i, j, panel, t, place) for i in range(form.side)]
+            values = [self.load(PRODUCTS, *band, i, j, panel, t, place) for i in range(form.side)]
             sums = _by_pairs(matrices(form.tile).results, values)
-            return [self.store(TILE_LINES, s, n, b, f, t, i, j, k) for i, s in enumerate(sums)]
+            return [self.store(TILE_LINES, s, *band, f, t, i, j, k) for i, s in enumerate(sums)]
 
-        return self.stage(TILE_LINES, self.axes(TILE_LINES, "nbft.jk"), body)
+        return self.stage(TILE_LINES, self.axes(TILE_LINES, "nbwft.jk"), body)
 
     def tiles(self) -> Stmt:
         """The second transform of the products, along the lines."""
@@ -370,7 +317,7 @@ class _Function:
             sums = _by_pairs(matrices(self.form.tile).results, values)
             return [self.store(TILES, value, *before, x, k) for x, value in enumerate(sums)]
 
-        return self.stage(TILES, self.axes(TILES, "nbfti.k"), body)
+        return self.stage(TILES, self.axes(TILES, "nbwfti.k"), body)
 
     def result(self) -> Stmt:
         """The images made of the tiles, without elements beyond the edges."""
@@ -378,15 +325,11 @@ class _Function:
 
         def body(n: Var, f: Var, y: Var, x: Var, k: Var) -> list[Stmt]:
             row, column = y // form.tile, x // form.tile
-            at: tuple[Extent, ...] = (
-                n,
-                row // form.rows,
-                f,
-                row % form.rows * form.across + column,
-            )
+            band: tuple[Extent, ...] = (n, row // form.rows, column // form.row)
+            tile = row % form.rows * form.row + column % form.row
             if form.is_whole:
-                at = (0, 0, f, (n * form.down + row) * form.across + column)
-            value = self.load(TILES, *at, y % form.tile, x % form.tile, k)
+                band, tile = (0, 0, 0), (n * form.down + row) * form.across + column
+            value = self.load(TILES, *band, f, tile, y % form.tile, x % form.tile, k)
             return [self.store(RESULT, value, n, f, y, x, k)]
 
         return self.stage(RESULT, self.axes(RESULT, "nfyxk"), body)

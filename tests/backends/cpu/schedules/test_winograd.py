@@ -15,7 +15,8 @@ from weft.ir.functor import collect
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import DeclBuffer, For, ForKind
-from weft.topi.nn.winograd import Form, winograd_function
+from weft.topi.nn.winograd import winograd_function
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -34,6 +35,15 @@ FORMS = {
     ),
     "blocks wider than vectors": Form(2, 2, (1, 1, 1, 1), (1, 1, 4, 5, 8), 8, 8, 8),
 }
+ALL = frozenset([BATCH, HEIGHT, WIDTH])
+SYMBOLIC = {
+    "any batch": Form(4, 2, (1, 1, 1, 1), (1, 2, 7, 6, 4), 4, 4, 4, symbols=frozenset([BATCH])),
+    "any width": Form(
+        4, 1, (1, 1, 0, 1), (2, 1, 5, 16, 4), 8, 4, 4, symbols=frozenset([WIDTH]), columns=2
+    ),
+    "any image": Form(2, 2, (1, 1, 1, 1), (1, 1, 8, 8, 4), 8, 4, 8, symbols=ALL, columns=3),
+}
+SIZES = [(0, 7, 6), (1, 1, 1), (2, 3, 17)]
 
 
 def scheduled(func):
@@ -61,16 +71,42 @@ def test_results_are_kept(name):
     np.testing.assert_allclose(given[-1].numpy(), out[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_results_of_any_size_are_kept(name):
+    form = SYMBOLIC[name]
+    func = winograd_function(form)
+    made = scheduled(func)
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    built = weft.build(made.with_attr("global_symbol", "main"), SMALL)["main"]
+    for sizes in SIZES:
+        batch, height, width = [
+            size if axis in form.symbols else form.data[axis]
+            for axis, size in zip((BATCH, HEIGHT, WIDTH), sizes, strict=True)
+        ]
+        data = (batch, form.data[1], height, width, form.data[4])
+        arrays = [RNG.normal(size=shape).astype("float32") for shape in (data, form.weights)]
+        top, left, bottom, right = form.padding
+        size = (height + top + bottom - 2, width + left + right - 2)
+        shape = (batch, form.filters // form.block, *size, form.block)
+        out = [np.full(shape, np.nan, "float32") for _ in range(3)]
+        run(func, *arrays, out[0])
+        run(lowered, *arrays, out[1])
+        np.testing.assert_allclose(out[1], out[0], rtol=1e-4, atol=1e-4)
+        given = [weft.nd.array(array) for array in (*arrays, out[2])]
+        built(*given)
+        np.testing.assert_allclose(given[-1].numpy(), out[0], rtol=1e-4, atol=1e-4)
+
+
 def test_each_band_has_memory_of_its_own_and_no_more():
     form = Form(4, 2, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8)
     lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
     [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
     inside = {decl.buffer.name: [int(extent) for extent in decl.buffer.shape]
               for decl in collect(parallel, DeclBuffer)}  # fmt: skip
-    assert inside["winograd_data"] == [1, 1, 6, 6, 2, 8, 4]
-    assert inside["winograd_products"] == [1, 1, 6, 6, 1, 8, 8]
-    assert inside["winograd_lines"] == [1, 1, 1, 1, 6, 18, 4]
-    assert inside["winograd_tiles_local"] == [1, 1, 1, 1, 4, 4, 8]
+    assert inside["winograd_data"] == [1, 1, 1, 6, 6, 2, 8, 4]
+    assert inside["winograd_products"] == [1, 1, 1, 6, 6, 1, 8, 8]
+    assert inside["winograd_lines"] == [1, 1, 1, 1, 1, 6, 18, 4]
+    assert inside["winograd_tiles_local"] == [1, 1, 1, 1, 1, 4, 4, 8]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from weft.relax.transform.layout.winograd import UseWinograd
 from weft.relax.transform.layout.winograd_cost import best_form, cycles, direct_cycles, growth
 from weft.relax.transform.layout.winograd_error import error_of
 from weft.target.machine import machine_of
-from weft.topi.nn.winograd import Form, transformed_weights
+from weft.topi.nn.winograd import transformed_weights
+from weft.topi.nn.winograd_form import Form
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -97,8 +98,7 @@ UNFIT = {
     "large windows": ((1, 32, 17, 13), weights_of(32, 32, 5), {"padding": 2}),
     "channels that make no blocks": ((1, 7, 24, 24), weights_of(16, 7), {}),
     "no images": ((0, 32, 17, 13), weights_of(32, 32), {}),
-    "a symbolic batch": ((tir.Var("n", "int64"), 32, 17, 13), weights_of(32, 32), {}),
-    "a symbolic height": ((1, 32, tir.Var("h", "int64"), 13), weights_of(32, 32), {}),
+    "no images of symbolic height": ((0, 32, tir.Var("h", "int64"), 13), weights_of(32, 32), {}),
 }
 
 
@@ -109,12 +109,43 @@ def test_other_convolutions_stay(name):
     assert tiles == []
 
 
-@pytest.mark.parametrize("size", [(0, 32, 9, 13), (2, 32, 9, 13)])
-def test_symbolic_batches_are_computed_directly(size):
-    n = tir.Var("n", "int64")
-    mod = network((n, *size[1:]), weights_of(32, 32))
-    data = RNG.normal(size=size).astype("float32")
-    np.testing.assert_allclose(native(mod, data), run(mod, "main", data), rtol=1e-4, atol=1e-5)
+N, H, W = [tir.Var(name, "int64") for name in "nhw"]
+SYMBOLIC = {
+    "batch": ((N, 32, 17, 13), [(0, 17, 13), (1, 17, 13), (3, 17, 13)]),
+    "width": ((1, 32, 9, W), [(1, 9, 1), (1, 9, 4), (1, 9, 31)]),
+    "image": ((N, 32, H, W), [(1, 1, 1), (2, 3, 18), (1, 16, 7), (0, 5, 5)]),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+@pytest.mark.parametrize("residual", [False, True])
+def test_one_function_computes_images_of_any_size(name, residual):
+    shape, sizes = SYMBOLIC[name]
+    mod = network(shape, weights_of(32, 32), residual)
+    assert replaced(mod)[1] in ([2], [4])
+    model = weft.compile(mod, target=TARGET, cache=False)
+    for batch, height, width in sizes:
+        data = RNG.normal(size=(batch, 32, height, width)).astype("float32")
+        wanted = run(mod, "main", data)
+        limit = 5e-5 * np.abs(wanted).max(initial=0)
+        np.testing.assert_allclose(np.asarray(model(data)), wanted, rtol=0, atol=limit)
+
+
+def test_extents_of_a_layer_inside_of_a_network_may_be_expressions():
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((1, 32, H, W), "float32"))
+    weights = relax.const(weights_of(32, 32))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            pooled = builder.emit(relax.op.nn.max_pool2d(x, 2, 2))
+            out = builder.emit_output(relax.op.nn.conv2d(pooled, weights, padding=1))
+        builder.emit_func_output(out)
+    mod = builder.get()
+    assert replaced(mod)[1] in ([2], [4])
+    model = weft.compile(mod, target=TARGET, cache=False)
+    for height, width in ((2, 3), (15, 26), (3, 8)):
+        data = RNG.normal(size=(1, 32, height, width)).astype("float32")
+        np.testing.assert_allclose(np.asarray(model(data)), run(mod, "main", data), atol=1e-4)
 
 
 def test_what_follows_is_computed_with_the_tiles():

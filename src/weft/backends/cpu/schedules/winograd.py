@@ -20,6 +20,7 @@ from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
 from weft.backends.cpu.schedules.tiles import most_rows
 from weft.dlight.apply import ScheduleRule
 from weft.dlight.nest import Nest, blocks_of, loops_of
+from weft.ir.expr import constant_value
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
@@ -47,6 +48,8 @@ Stages = Mapping[str, BlockRV]
 
 _WAY: Final = 1024
 """Lines that are a multiple of this many elements apart share few places of the first cache."""
+_BAND: Final = 3
+"""The first axes of each stage: image, band of rows, part of the rows."""
 _LINE: Final = 16
 """Elements of a cache line."""
 
@@ -86,7 +89,7 @@ def stages_of(sch: Schedule) -> Stages | None:
 def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
     """Schedule the stages and what follows them; False if they have a form that does not fit."""
     final = _final(sch, stages)
-    if final is None or _shape(sch, stages[TILES])[3] == 1:
+    if final is None or _of_band(sch, stages[TILES])[1] == 1:
         return False
     band = _tile_result(sch, stages, final, machine)
     _multiply(sch, stages, band, machine)
@@ -106,23 +109,31 @@ def _final(sch: Schedule, stages: Stages) -> BlockRV | None:
 
 def _tile_result(sch: Schedule, stages: Stages, final: BlockRV, machine: Machine) -> LoopRV | None:
     """Compute the results tile by tile; returns the loop over bands, None if there is one band."""
-    images, bands, _, _, _, side, _ = _shape(sch, stages[TILES])
+    _, tiles, side, _, _ = _of_band(sch, stages[TILES])
+    rows = _of_band(sch, stages[PIXELS])[0]
+    is_whole = _is_one_band(sch, stages[TILES])
     batch, filters, height, width, block = sch.get_loops(final)
-    band, down, y = sch.split(height, [bands, None, side])
-    across, x = sch.split(width, [None, side])
-    is_whole = images * bands == 1
-    outer = [filters, batch, band, down] if is_whole else [batch, band, filters, down]
+    band, down, y = sch.split(height, [1, None, side] if is_whole else [None, rows, side])
+    part, across, x = sch.split(width, [1, None, side] if is_whole else [None, tiles // rows, side])
+    around = [batch, band, part]
+    outer = [filters, *around, down] if is_whole else [*around, filters, down]
     sch.reorder(*outer, across, y, x, block)
-    around = _parallel(sch, outer if is_whole else outer[:2], machine)
+    fused = _parallel(sch, outer if is_whole else around, machine)
     sch.vectorize(block)
     for stage in (TILES, TILE_LINES):
         _compute_inside(sch, stages[stage], across)
-    return None if is_whole else around
+    return None if is_whole else fused
 
 
-def _shape(sch: Schedule, block: BlockRV) -> list[int]:
-    """The shape of the buffer that a block writes."""
-    return [int(extent) for extent in sch.get(block).writes[0].buffer.shape]
+def _of_band(sch: Schedule, block: BlockRV) -> list[int]:
+    """The shape of what a block writes for one band; only numbers of bands are symbolic."""
+    return [int(extent) for extent in sch.get(block).writes[0].buffer.shape[_BAND:]]
+
+
+def _is_one_band(sch: Schedule, block: BlockRV) -> bool:
+    """Whether a block writes a single band."""
+    bands = sch.get(block).writes[0].buffer.shape[:_BAND]
+    return all(constant_value(extent) == 1 for extent in bands)
 
 
 def _parallel(sch: Schedule, loops: Sequence[LoopRV], machine: Machine) -> LoopRV:
@@ -185,7 +196,7 @@ def _panels_first(
 
     Returns the loops outside of those over places, and these loops followed by those over places.
     """
-    panels = _shape(sch, write)[4]
+    panels = _of_band(sch, write)[2]
     *around, high, wide = outer[:-1] if panels > 1 else outer
     if panels > 1:
         sch.reorder(outer[-1], high, wide)
@@ -195,7 +206,7 @@ def _panels_first(
 
 def _transform_weights(sch: Schedule, block: BlockRV, around: LoopRV) -> None:
     """Transform a panel of weights just before all products that use it."""
-    *_, depth, panel = _shape(sch, block)
+    *_, depth, panel = [int(extent) for extent in sch.get(block).writes[0].buffer.shape]
     sch.compute_at(block, around)
     if depth * panel % _WAY == 0:
         sch.storage_align(block, 0, 0, _WAY, _LINE)
@@ -207,17 +218,17 @@ def _transform_weights(sch: Schedule, block: BlockRV, around: LoopRV) -> None:
 
 def _rows(sch: Schedule, block: BlockRV, machine: Machine) -> int:
     """How many tiles have their products in registers at a time: even parts of all tiles."""
-    *_, tiles, panel = _shape(sch, block)
+    *_, tiles, panel = _of_band(sch, block)
     most = max(most_rows(machine, -(-panel // machine.lanes())), 1)
     return -(-tiles // -(-tiles // most))
 
 
 def _transform_data(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine) -> None:
     """Transform rows of pixels, in two stages: from line to line, then along the lines."""
-    rows = _shape(sch, stages[PIXELS])[2]
+    rows = _of_band(sch, stages[PIXELS])[0]
     if band is not None:
         sch.compute_at(stages[DATA], band)
-    _, _, line, channels, tile, vector = _loops(sch, stages[DATA], 0 if band is None else 1)
+    *_, line, channels, tile, vector = _loops(sch, stages[DATA], 0 if band is None else 1)
     assert tile is not None
     row, tile = sch.split(tile, [rows, None])
     order = [loop for loop in (row, channels, line, tile, vector) if loop is not None]

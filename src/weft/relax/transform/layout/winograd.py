@@ -14,6 +14,8 @@ A convolution is replaced if
 - its error, measured with the real weights on random data, is at most ``TOLERANCE`` of each
   filter's largest result. Larger tiles are less accurate, so smaller ones are tried next.
 
+The batch, the height and the width may be symbolic. Costs are then estimated for common sizes.
+
 The option ``PassContext(config={"relax.winograd": False})`` switches the pass off.
 """
 
@@ -25,11 +27,12 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.expr import Extent, GlobalVar, IntImm, RelaxExpr
+from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple
-from weft.relax.ir.shape_arith import constant_value
+from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
@@ -43,7 +46,9 @@ from weft.relax.transform.passes import (
 )
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
-from weft.topi.nn.winograd import Form, in_panels, transformed_weights, winograd_function
+from weft.tir.expr import Var
+from weft.topi.nn.winograd import in_panels, transformed_weights, winograd_function
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 from weft.topi.nn.winograd_matrices import TILES
 
 TOLERANCE: Final = 5e-5
@@ -54,6 +59,8 @@ _SHARE_OF_WEIGHTS: Final = 0.15
 """Weights may grow by this share of the size of all constants of the module."""
 _FREE_GROWTH: Final = 6 << 20
 """Bytes by which weights may grow in any case."""
+_ASSUMED: Final = (1, 224, 224)
+"""What symbols of the batch, the height and the width are taken for when costs are estimated."""
 _FUSABLE: Final = 4
 """The ``op_pattern`` of functions with which element-wise functions that follow are fused."""
 
@@ -132,7 +139,7 @@ class _Finder(UnfusedFunctions):
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
         """Handle a convolution that Winograd's algorithm can compute; here, remember its forms."""
-        kinds = [form, replace(form, takes_kernel=True)]
+        kinds = [form] if form.symbols else [form, replace(form, takes_kernel=True)]
         best = [best_form(kind, self.machine, (tile,)) for kind in kinds for tile in TILES]
         self.forms[id(weights), form] = [choice for choice in best if choice is not None]
         return call
@@ -196,14 +203,29 @@ def form_of(call: RelaxExpr) -> Form | None:
     if sizes is None or dtypes != {"float32"} or sizes.blocks is None or not has_form(sizes):
         return None
     into, out = sizes.blocks
-    extents = [constant_value(item) for item in (sizes.batch, sizes.channels, sizes.filters)]
-    known = [size for size in (*extents, *sizes.image, *sizes.padding) if size is not None]
-    if len(known) != 9 or min(known) < 0 or min(known[:5]) < 1:
+    depth = [constant_value(item) for item in (sizes.channels, sizes.filters)]
+    numbers = [size for size in (*depth, *sizes.padding) if size is not None]
+    if len(numbers) != 6 or min(numbers) < 0:
         return None
-    batch, channels, filters, height, width, top, left, bottom, right = known
+    channels, filters, top, left, bottom, right = numbers
+    extents = (sizes.batch, *[window.extent for window in sizes.space])
+    batch, height, width = [_size(*pair) for pair in zip(extents, _ASSUMED, strict=True)]
+    if min(batch, channels, filters, height, width) < 1:
+        return None
     data = (batch, channels // into, height, width, into)
-    form = Form(2, 1, (top, left, bottom, right), data, filters, out, out)
+    axes = zip((BATCH, HEIGHT, WIDTH), extents, strict=True)
+    symbols = frozenset([axis for axis, extent in axes if constant_value(extent) is None])
+    form = Form(2, 1, (top, left, bottom, right), data, filters, out, out, symbols=symbols)
     return form if min(form.size) >= 1 else None
+
+
+def _size(extent: Extent, assumed: int) -> int:
+    """The number of an extent; if it is symbolic, what it is if all symbols are ``assumed``."""
+    size = constant_value(extent)
+    if size is None:
+        symbols = {var: IntImm(var.dtype, assumed) for var in collect(extent, Var)}
+        size = constant_value(simplified(substitute(extent, symbols)))
+    return 0 if size is None else size
 
 
 def _in_order(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

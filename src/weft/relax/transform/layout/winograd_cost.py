@@ -8,13 +8,15 @@ figures come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 from weft.relax.op.nn.geometry import Geometry
 from weft.target.machine import Machine
-from weft.topi.nn.winograd import Form
+from weft.topi.nn.winograd_form import HEIGHT, WIDTH, Form
 from weft.topi.nn.winograd_matrices import TILES, WINDOW
 
 _SHARE: Final = 0.85
@@ -34,6 +36,8 @@ _LOADS: Final = 2
 """How many vectors can be loaded in a cycle."""
 _GAIN: Final = 1.2
 """By which factor Winograd's algorithm must be faster: it is less accurate and needs memory."""
+_PART: Final = 8
+"""The most tiles that a band has along a symbolic axis."""
 _ELEMENT, _LINE = 4, 64
 """Bytes of an element and of a cache line."""
 
@@ -88,15 +92,27 @@ def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
     blocks = form.filters // form.block
     panels = [form.block * count for count in range(1, 5) if blocks % count == 0]
     for tile in tiles:
-        down = replace(form, tile=tile).down
-        rows = {count for count in range(1, down + 1) if down % count == 0} | {down * form.data[0]}
-        if form.takes_kernel:  # once, not for each band
-            rows = {down * form.data[0]}
-        for count in sorted(rows):
+        for rows, columns in _bands(replace(form, tile=tile)):
             for panel in panels:
-                candidate = replace(form, tile=tile, rows=count, panel=panel)
-                if candidate.rows * candidate.across > 1:
+                candidate = replace(form, tile=tile, rows=rows, columns=columns, panel=panel)
+                if candidate.rows * candidate.row > 1:
                     yield candidate
+
+
+def _bands(form: Form) -> Iterator[tuple[int, int]]:
+    """The rows and columns that a band may have.
+
+    Along a symbolic axis any number of tiles is possible; a small one leaves few tiles empty.
+    """
+    down, few = form.down, range(1, _PART + 1)
+    rows: Iterable[int] = [count for count in range(1, down + 1) if down % count == 0]
+    if HEIGHT in form.symbols:
+        rows = few
+    elif not form.symbols:
+        whole = down * form.data[0]
+        # A kernel is transformed once, not for each band.
+        rows = [whole] if form.takes_kernel else sorted({*rows, whole})
+    return product(rows, few if WIDTH in form.symbols else [0])
 
 
 def direct_cycles(form: Form, machine: Machine) -> float:
@@ -111,8 +127,7 @@ def direct_cycles(form: Form, machine: Machine) -> float:
 
 def cycles(form: Form, machine: Machine) -> float:
     """Cycles of Winograd's algorithm on all cores."""
-    images, bands = form.bands
-    count, tiles = images * bands, form.rows * form.across
+    count, tiles = math.prod(form.bands), form.rows * form.row
     channels, side = form.data[1] * form.data[4], form.side
     panels = form.filters // form.panel
     each = _tile_steps(tiles, form.panel, machine) * channels * panels * side * side / _SHARE
@@ -143,8 +158,8 @@ def _step(rows: int, vectors: int, machine: Machine) -> float:
 
 def _transforms(form: Form, machine: Machine) -> float:
     """Cycles of the transforms of a band."""
-    tiles, side = form.rows * form.across, form.side
-    lines = form.rows * (form.across * form.tile + WINDOW - 1) * side
+    tiles, side = form.rows * form.row, form.side
+    lines = form.rows * (form.row * form.tile + WINDOW - 1) * side
     into = form.data[1] * -(-form.data[4] // machine.lanes()) * (lines + tiles * side * side)
     places = side * side + form.tile * side + form.tile * form.tile
     out = form.filters // form.block * -(-form.block // machine.lanes()) * tiles * places
@@ -162,7 +177,7 @@ def _kernel_transform(form: Form) -> float:
 def _spilled(form: Form, machine: Machine) -> float:
     """Cycles to write and read a band's transformed data and products, if no cache holds them."""
     channels = form.data[1] * form.data[4]
-    numbers = form.side**2 * form.rows * form.across * (channels + form.filters)
+    numbers = form.side**2 * form.rows * form.row * (channels + form.filters)
     cores = machine.cores if form.is_whole else 1
     return 0.0 if numbers * _ELEMENT <= machine.l2 * cores else 2 * numbers * _ELEMENT / _SPILLED
 
