@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import weft
-from weft.backends.cpu.vectors.shift_tiles import chosen_size, tile_sizes
+from weft import tir
+from weft.backends.cpu.vectors.shift_tiles import tile_sizes, tiles_of_extent
+from weft.ir.functor import Mutator
 from weft.script import from_source
 from weft.script import tir as T
 from weft.tir import interp
+from weft.tir.buffer import BufferLoad
 from weft.tir.transform import ShiftTiles
 
 SUMS = """
@@ -58,15 +61,15 @@ def test_the_last_tile_ends_with_the_axis(becomes):
         x = T.match_buffer(p_x, (n,))
         y = T.match_buffer(p_y, (n,))
         if n >= 4:
-            for o in range((n + 3) // 4):
+            for o in range((n + 2) // 4):
                 begin: T.int64 = T.min(o * 4, n - 4)
                 for v in range(T.int64(4)):
                     y[begin + v] = x[begin + v]
-        else:
-            for o in range(n):
-                begin_1: T.int64 = o
-                for v in range(T.int64(1)):
-                    y[begin_1 + v] = x[begin_1 + v]
+        done: T.int64 = T.Select(n >= 4, T.min((n + 2) // 4 * 4, n), T.int64(0))
+        for o in range(n - done):
+            begin_1: T.int64 = done + o
+            for v in range(T.int64(1)):
+                y[begin_1 + v] = x[begin_1 + v]
 
     becomes(ShiftTiles(), before, expected)
 
@@ -146,14 +149,36 @@ def test_tiles_of_all_sizes_that_do_not_overlap(size):
         np.testing.assert_array_equal(out, 1)
 
 
-def test_the_size_that_is_chosen_computes_few_elements_twice():
+def test_few_elements_are_computed_twice():
     for size in (6, 8, 9, 14, 28):
-        assert chosen_size(size, 1) == 1
-        for extent in range(size, 10 * size):
-            chosen = chosen_size(size, extent)
-            computed = -(-extent // chosen) * chosen
-            assert computed <= -(-extent // size) * size
-    assert [chosen_size(14, extent) for extent in (7, 14, 28, 56)] == [7, 14, 14, 14]
+        assert tiles_of_extent(size, 0) == []
+        for extent in range(1, 10 * size):
+            parts = tiles_of_extent(size, extent)
+            computed = sum(each * count for each, count in parts)
+            assert extent <= computed < extent + size
+            assert {each for each, _ in parts} <= set(tile_sizes(size))
+    assert [tiles_of_extent(14, extent) for extent in (7, 17, 28, 55)] == [
+        [(7, 1)], [(14, 1), (4, 1)], [(14, 2)], [(14, 4)],
+    ]  # fmt: skip
+
+
+class _Counted(Mutator):
+    """Adds 1 to each element that is stored."""
+
+    def visit_BufferStore(self, store):
+        return store.with_(value=BufferLoad(store.buffer, store.indices) + tir.const(1, "float32"))
+
+
+@pytest.mark.parametrize("size", [6, 9, 14])
+def test_lowering_cuts_an_axis_as_it_is_priced(size):
+    """Each element is stored as often as the tiles that ``tiles_of_extent`` gives have it."""
+    shifted = ShiftTiles()(weft.IRModule({"main": marks(size, "count[o * SIZE + v]")}))["main"]
+    counted = shifted.with_(body=_Counted().visit(shifted.body))
+    for n in range(1, 3 * size):
+        stores = np.zeros(n, "float32")
+        interp.run(counted, stores, np.zeros(n, "float32"))
+        assert stores.sum() == sum(each * count for each, count in tiles_of_extent(size, n))
+        assert stores.min() == 1
 
 
 @pytest.mark.parametrize("kind", ["T.unroll", "T.vectorized"])

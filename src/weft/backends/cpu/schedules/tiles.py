@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from weft.backends.cpu.vectors.shift_tiles import chosen_size
+from weft.backends.cpu.vectors.shift_tiles import tiles_of_extent
 from weft.backends.cpu.vectors.split_vector_loop import PADDED
 from weft.target.machine import Machine, vector_count
 
@@ -219,7 +219,7 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
 def _heights(tile: Tile, work: Work) -> list[tuple[int, float]]:
     """``(rows, how many)`` of the tiles, from top to bottom."""
     if work.has_unknown_rows:
-        return [_tiles_of_length(tile, length) for length in _LENGTHS]
+        return [part for length in _LENGTHS for part in _tiles_of_length(tile, length)]
     rows = _UNKNOWN if work.rows is None else work.rows
     high = _UNKNOWN if work.high is None else work.high
     if tile.high > 1:
@@ -227,10 +227,10 @@ def _heights(tile: Tile, work: Work) -> list[tuple[int, float]]:
     return [(size, count * high) for size, count in _parts(rows, tile.rows)]
 
 
-def _tiles_of_length(tile: Tile, length: int) -> tuple[int, float]:
+def _tiles_of_length(tile: Tile, length: int) -> list[tuple[int, float]]:
     """``(rows, how many)`` of the tiles of ``_UNKNOWN`` pixels in rows of a length."""
-    rows = chosen_size(tile.rows, length)  # as lowering does
-    return rows, -(-length // rows) * _UNKNOWN / length
+    parts = tiles_of_extent(tile.rows, length)  # as lowering cuts them
+    return [(rows, count * _UNKNOWN / length) for rows, count in parts]
 
 
 def _parts(size: int, tile: int) -> list[tuple[int, int]]:

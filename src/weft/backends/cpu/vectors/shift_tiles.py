@@ -12,18 +12,20 @@ guards are most of the work. Before::
 
 After (``TILE(size, begin)`` is the body without guards, with ``begin`` for ``o * 8``)::
 
-    if 8 <= n and (n + 7) // 8 * 10 <= (n + 6) // 7 * 9:
-        for o in range((n + 7) // 8): TILE(8, T.min(o * 8, n - 8))
-    else: if 7 <= n and (n + 6) // 7 * 9 <= (n + 3) // 4 * 6:
-        for o in range((n + 6) // 7): TILE(7, T.min(o * 7, n - 7))
+    if 8 <= n:
+        for o in range(n // 8): TILE(8, T.min(o * 8, n - 8))
+    done = ...  # how many elements these tiles have: 0 if n < 8
+    if 7 <= n and (n - done + 6) // 7 * 9 <= (n - done + 3) // 4 * 6:
+        for o in range((n - done + 6) // 7): TILE(7, T.min(done + o * 7, n - 7))
     ...  # and so on, with tiles of 4, 2
-    else: for o in range(n): TILE(1, o)
+    else: for o in range(n - done): TILE(1, done + o)
 
-The last tile computes some elements a second time. Where an axis is short, as a row of an image is,
-that may be much of the work (16 for 14), so tiles of the next size are taken where they take less
-time: a tile's is that of two elements more than it has. The repetition must not be seen: where the
-body reads memory that it writes (a result that takes the place of an argument), tiles do not
-overlap::
+The last tile computes some elements a second time. These are few: what remains after whole tiles of
+8 has tiles of the size that takes the least time, where a tile's time is that of two elements more
+than it has; if more remains than a tile of the second size holds (of 14 and 7 elements, say), it is
+one more tile of the first. Tiles that run in parallel, and vectors, all have one size. The
+repetition must not be seen: where the body reads memory that it writes (a result that takes the
+place of an argument), tiles do not overlap::
 
     for o in range(n // 8): TILE(8, o * 8)
     for o in range(n % 8 // 7): TILE(7, n // 8 * 8 + o * 7)
@@ -45,7 +47,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -55,7 +57,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, mentions
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import EQ, GE, LE, LT, Add, And, Call, Mul, Var
+from weft.tir.expr import EQ, GE, LE, LT, Add, And, Call, Mul, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -73,6 +75,7 @@ from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
+_Size = TypeVar("_Size", int, PrimExpr)
 GROWTH: Final = 128
 """Stores in unrolled tiles that the pass may add to a function."""
 _CUT: Final = 6
@@ -303,7 +306,7 @@ class _Shift(StmtMutator):
         if stores > self.growth:
             return loop.with_(body=self.visit(loop.body))
         self.growth -= stores
-        arrange = _overlapping if tiles.may_overlap else _apart
+        arrange = _arrangement(tiles)
         if isinstance(tiles.extent, Var):
             return self.visit(arrange(tiles, sizes))
         extent = Var("extent", loop.loop_var.type_annotation)
@@ -328,18 +331,28 @@ def tile_sizes(size: int) -> list[int]:
     return sizes
 
 
-def chosen_size(size: int, extent: int) -> int:
-    """The size of the tiles that an axis of an extent gets where tiles have at most ``size``.
+def tiles_of_extent(size: int, extent: int) -> list[tuple[int, int]]:
+    """``(size, how many)`` of the tiles of an axis of symbolic extent when it has ``extent``.
 
-    >>> [chosen_size(14, extent) for extent in (56, 55, 15, 13, 7, 3)]
-    [14, 14, 4, 7, 7, 2]
+    >>> [tiles_of_extent(14, extent) for extent in (56, 55, 17, 13, 3)]
+    [[(14, 4)], [(14, 4)], [(14, 1), (4, 1)], [(7, 2)], [(2, 2)]]
     """
-    fitting = [each for each in tile_sizes(size) if each <= extent]
-    times = [-(-extent // each) * (each + _BESIDE) for each in fitting]
-    for each, time, following in zip(fitting, times, times[1:], strict=False):
-        if time <= following:
-            return each
-    return fitting[-1]
+    sizes = tile_sizes(size)
+    count = _whole_tiles(extent, size, sizes[1]) if extent >= size else 0
+    parts = [(size, count)] if count else []
+    rest = extent - count * size
+    if rest > 0:
+        fitting = [each for each in sizes[1:] if each <= extent]
+        times = [-(-rest // each) * (each + _BESIDE) for each in fitting]
+        slower = [time > following for time, following in itertools.pairwise(times)]
+        best = fitting[[*slower, False].index(False)]
+        parts.append((best, -(-rest // best)))
+    return parts
+
+
+def _whole_tiles(extent: _Size, size: int, second: int) -> _Size:
+    """How many tiles of ``size`` there are: what remains fits into one of the second size."""
+    return (extent + (size - 1 - second)) // size
 
 
 def _sizes(tiles: _Tiles) -> list[int]:
@@ -349,31 +362,60 @@ def _sizes(tiles: _Tiles) -> list[int]:
     return tile_sizes(tiles.size)
 
 
-def _overlapping(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
-    """Tiles of the size that fits best; the last one begins so that it ends with the axis."""
-    result = _loop(tiles, 1, tiles.extent, lambda place: place)
+def _arrangement(tiles: _Tiles) -> Callable[[_Tiles, Sequence[int]], Stmt]:
+    if not tiles.may_overlap:
+        return _apart
+    is_even = tiles.is_vector or tiles.loop.kind is ForKind.PARALLEL
+    return _of_one_size if is_even else _largest_first
+
+
+def _of_one_size(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
+    return _overlapping(tiles, sizes, tiles.number(0))
+
+
+def _largest_first(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
+    """Tiles of the largest size, and of one smaller size for what remains."""
+    size, *smaller = sizes
+    width = tiles.number(size)
+    fits = GE(tiles.extent, width)
+    count = _whole_tiles(tiles.extent, size, smaller[0])
+    last = fold.sub(tiles.extent, width)
+    whole = _loop(tiles, size, count, partial(_shifted, width, last, tiles.number(0)))
+    done = Var("done", tiles.loop.loop_var.type_annotation)
+    behind = fold.min_(fold.mul(count, width), tiles.extent)
+    rest = _overlapping(tiles, smaller, done)
+    return seq(IfThenElse(fits, whole), LetStmt(done, Select(fits, behind, tiles.number(0)), rest))
+
+
+def _overlapping(tiles: _Tiles, sizes: Sequence[int], done: PrimExpr) -> Stmt:
+    """Tiles of the size that fits best, for the elements behind ``done``; the last one begins so
+    that it ends with the axis.
+    """
+    rest = fold.sub(tiles.extent, done)
+    result = _loop(tiles, 1, rest, partial(fold.add, done))
     for size, smaller in reversed(list(itertools.pairwise(sizes))):
         width = tiles.number(size)
         last = fold.sub(tiles.extent, width)
-        whole = _loop(tiles, size, _count(tiles, size), partial(_shifted, width, last))
+        count = _count(tiles, rest, size)
+        whole = _loop(tiles, size, count, partial(_shifted, width, last, done))
         fits: PrimExpr = GE(tiles.extent, width)
-        if smaller > 1 and not tiles.is_vector:
-            fits = And(fits, LE(_time(tiles, size), _time(tiles, smaller)))
+        if not tiles.is_vector:
+            fits = And(fits, LE(_time(tiles, rest, size), _time(tiles, rest, smaller)))
         result = IfThenElse(fits, whole, result)
     return result
 
 
-def _count(tiles: _Tiles, size: int) -> PrimExpr:
-    """How many tiles of a size the axis has."""
-    return fold.floordiv(fold.add(tiles.extent, tiles.number(size - 1)), tiles.number(size))
+def _count(tiles: _Tiles, extent: PrimExpr, size: int) -> PrimExpr:
+    """How many tiles of a size ``extent`` elements have."""
+    return fold.floordiv(fold.add(extent, tiles.number(size - 1)), tiles.number(size))
 
 
-def _time(tiles: _Tiles, size: int) -> PrimExpr:
-    return fold.mul(_count(tiles, size), tiles.number(size + _BESIDE))
+def _time(tiles: _Tiles, extent: PrimExpr, size: int) -> PrimExpr:
+    return fold.mul(_count(tiles, extent, size), tiles.number(size + _BESIDE))
 
 
-def _shifted(width: PrimExpr, last: PrimExpr, place: PrimExpr) -> PrimExpr:
-    return fold.min_(fold.mul(place, width), last)
+def _shifted(width: PrimExpr, last: PrimExpr, done: PrimExpr, place: PrimExpr) -> PrimExpr:
+    return fold.min_(fold.add(done, fold.mul(place, width)), last)
 
 
 def _apart(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
