@@ -45,6 +45,7 @@ from weft.target.target import Target, TargetLike, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.analysis.intrinsic_calls import check_intrinsic_calls
+from weft.tir.analysis.shared_symbols import refuse_shared_symbols
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.trusted_parts import refuse_trusted_parts
 
@@ -129,6 +130,7 @@ def build(
         None,
         module.attrs,
     )
+    refuse_shared_symbols(named)
     check_intrinsic_calls(named)
     if checks:
         check_axis_domains(named)
@@ -282,6 +284,7 @@ def relax_build(
         with phase("graph"):
             module = relax_pipeline_of(relax_pipeline)(module)
         refuse_trusted_parts(module)
+        refuse_shared_symbols(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:
         module = module.without_attr("external_mods").without_attr("const_name_to_constant")

@@ -76,8 +76,39 @@ def _register(
         params=tuple(params),
         attrs=(),
         traits=traits,
+        form_problem=_FORM_PROBLEMS.get(name),
     )
     FUNCTIONS[name] = function
+
+
+def _places_problem(call: Call) -> str | None:
+    """What is wrong with ``inplace_indices`` of a call that was built by hand; None if nothing."""
+    places, name = call.attrs.get("inplace_indices"), call.op.name
+    if not isinstance(places, list | tuple | Array):
+        return f"{name} has an attribute inplace_indices, a list, and the call does not say it"
+    if call.op is CALL_TIR_INPLACE:
+        outputs, given = _count(combined(call.sinfo_args)), _count(call.args[1].struct_info)
+    else:
+        outputs, given = len(places), len(call.args) - 1
+    if len(places) != outputs:
+        return f"{name}: {len(places)} inplace_indices for {outputs} outputs"
+    for place in places:
+        if not -1 <= int(place) < given:
+            return (
+                f"{name}: expected inplace_indices between -1, a new tensor, and {given - 1}, the "
+                f"last argument, got {place}"
+            )
+    return None
+
+
+def _count(info: StructInfo | None) -> int:
+    return len(info.fields) if isinstance(info, TupleStructInfo) else 1
+
+
+_FORM_PROBLEMS: Final = {
+    "call_tir_inplace": _places_problem, "call_inplace_packed": _places_problem,
+}  # fmt: skip
+"""Calls whose attributes are checked when a module is built: operator -> what tells the problem."""
 
 
 def as_sinfo_args(value: Infos | None, what: str) -> list[StructInfo]:
