@@ -52,9 +52,9 @@ def transposed(x):
 
 def test_every_function_is_registered_and_known_by_its_operator():
     assert sorted(LIBRARY) == [
-        "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "geqrf", "inv", "lstsq",
-        "lu_factor", "lu_solve", "lu_unpack", "matrix_exp", "ormqr", "qr", "slogdet", "solve",
-        "solve_triangular", "svd", "svdvals",
+        "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "geqrf", "inv", "ldl_factor",
+        "ldl_solve", "lstsq", "lu_factor", "lu_solve", "lu_unpack", "matrix_exp", "ormqr", "qr",
+        "slogdet", "solve", "solve_triangular", "svd", "svdvals",
     ]  # fmt: skip
     for name in LIBRARY:
         assert get_global_func(f"weft.linalg.{name}").name == f"weft.linalg.{name}"
@@ -249,6 +249,52 @@ def test_solutions_by_triangles(batches, adjoint, dtype):
     close(matrix @ x, np.broadcast_to(b, x.shape), dtype)
 
 
+def symmetric(shape, dtype, kind):
+    """Symmetric matrices: any, of a zero diagonal, or of small integers (singular at times)."""
+    x = random(shape, "float64")
+    if kind == "integers":
+        x = np.round(x)
+    x = np.tril(x) + np.tril(x, -1).swapaxes(-1, -2)
+    return (x * (1 - np.eye(shape[-1])) if kind == "hollow" else x).astype(dtype)
+
+
+KINDS = ["any", "hollow", "integers"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (2, 2), (0, 3, 3), (2, 5, 5), (40, 40)])
+def test_factors_of_symmetric_matrices_are_lapacks(shape, kind):
+    """Blocks of 1x1 and 2x2, the same swaps and the same zeros."""
+    torch = pytest.importorskip("torch")
+    x = symmetric(shape, "float64", kind)
+    expected = torch.linalg.ldl_factor_ex(torch.tensor(x))
+    packed, pivots, info = run("ldl_factor", x + np.triu(np.ones(shape[-2:]), 1), False)
+    np.testing.assert_array_equal(pivots, expected.pivots)
+    np.testing.assert_array_equal(info, expected.info)
+    np.testing.assert_allclose(packed, expected.LD, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("batches", [((), ()), ((2,), ()), ((), (3,)), ((2, 1), (3,)), ((0,), ())])
+def test_solutions_of_symmetric_systems(batches, kind, dtype):
+    a, b = symmetric((*batches[0], 40, 40), dtype, kind), random((*batches[1], 40, 2), dtype, 1)
+    packed, pivots, _ = run("ldl_factor", a, True)
+    x = run("ldl_solve", packed, pivots, b)
+    assert x.dtype == dtype
+    expected = np.linalg.solve(a.astype("float64"), np.broadcast_to(b, x.shape))
+    scale = np.abs(expected).max(initial=1)
+    tolerance = 1e-3 if dtype == "float32" else 1e-9
+    np.testing.assert_allclose(x / scale, expected / scale, atol=tolerance)
+
+
+def test_the_place_of_the_first_zero_of_symmetric_factors():
+    x = np.stack([np.eye(3), np.diag([1.0, 0, 0]), np.zeros((3, 3))])
+    assert run("ldl_factor", x, False)[2].tolist() == [0, 2, 1]
+    solved = run("ldl_solve", np.diag([2.0, 0]), np.array([1, 2], "int32"), np.ones((2, 1)))
+    assert solved[1] == np.inf
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 5, 3)])
 def test_reflections_are_orthonormal_and_give_the_matrix(shape, dtype):
@@ -276,9 +322,10 @@ def test_eigenvectors_of_any_matrix(shape, dtype):
 
 
 NOT_SQUARE = ["inv", "solve", "solve_triangular", "det", "slogdet", "cholesky", "eigh", "eigvalsh",
-              "matrix_exp", "eig", "eigvals", "lu_solve"]  # fmt: skip
+              "matrix_exp", "eig", "eigvals", "lu_solve", "ldl_factor", "ldl_solve"]  # fmt: skip
 REST = {"solve": (np.ones((2, 1)),), "solve_triangular": (np.ones((2, 1)), True, False),
         "lu_solve": (np.ones(2, "int32"), np.ones((2, 1)), True),
+        "ldl_factor": (True,), "ldl_solve": (np.ones(2, "int32"), np.ones((2, 1))),
         "cholesky": (False,), "eigh": (False,), "eigvalsh": (False,)}  # fmt: skip
 
 
@@ -306,6 +353,7 @@ REFUSED = [
     ("svd", (np.full((2, 2), np.nan), True), "expected finite numbers"),
     ("eig", (np.full((2, 2), np.nan),), "expected finite numbers"),
     ("lu_factor", (np.zeros((2, 2)), True), "expected invertible matrices, got the matrix"),
+    ("ldl_factor", (np.zeros((2, 1, 1)), True), r"expected invertible matrices, got number \[0\]"),
 ]  # fmt: skip
 
 
@@ -320,6 +368,7 @@ def test_arguments_are_not_changed():
         ("inv", ()), ("det", ()), ("solve", (np.ones((3, 1)),)), ("matrix_exp", ()),
         ("solve_triangular", (np.ones((3, 1)), False, False)), ("qr", (True,)), ("svd", (True,)),
         ("eigh", (True,)), ("cholesky", (True,)), ("lu_factor", (True,)), ("geqrf", ()),
+        ("ldl_factor", (True,)), ("ldl_solve", (np.ones(3, "int32"), np.ones((3, 1)))),
         ("ormqr", (np.ones(3), np.ones((3, 2)), False)), ("eig", ()),
     ):  # fmt: skip
         x = positive((3, 3), "float64")

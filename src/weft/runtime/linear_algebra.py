@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime import bunch_kaufman
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import register_func
 from weft.support.errors import RuntimeFault
@@ -307,6 +308,36 @@ def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) -
     turned = np.swapaxes(lu, -1, -2)
     solved = _substituted(turned, _substituted(turned, b, False, False), True, True)
     return np.take_along_axis(solved, np.argsort(order, -2), -2)
+
+
+@_library("ldl_factor", "invertible matrices")
+def ldl_factor(x: np.ndarray, check: bool) -> tuple[np.ndarray, ...]:
+    """Factors of symmetric matrices, each by itself, since each has blocks of its own.
+
+    Results as of ``lu_factor``; see ``weft.runtime.bunch_kaufman`` for how they are packed.
+    """
+    _need_square("ldl_factor", x)
+    packed, pivots = np.zeros_like(x), np.zeros(x.shape[:-1], np.int32)
+    first = np.zeros(x.shape[:-2], np.int32)
+    for place in np.ndindex(*x.shape[:-2]):
+        packed[place], pivots[place], first[place] = bunch_kaufman.factored(x[place])
+    if check and first.any():
+        raise np.linalg.LinAlgError("a zero on the diagonal")
+    return packed, pivots, first
+
+
+@_library("ldl_solve")
+def ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The x of a x = b, by the factors of a; a 0 in D divides as any number."""
+    _need_square("ldl_solve", ld)
+    _need_rows("ldl_solve", ld, b)
+    batch = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
+    wide = [np.broadcast_to(item, (*batch, *item.shape[-rank:]))
+            for item, rank in ((ld, 2), (pivots, 1), (b, 2))]  # fmt: skip
+    result = np.zeros(wide[2].shape, b.dtype)
+    for place in np.ndindex(*batch):
+        result[place] = bunch_kaufman.solved(*[item[place] for item in wide])
+    return result
 
 
 @_library("geqrf")

@@ -137,6 +137,33 @@ def solved_by_triangles(a, b, adjoint):
     return op.linalg.lu_solve(part(whole, 0), part(whole, 1), b, adjoint)
 
 
+def solved_by_symmetric_factors(a, b):
+    whole = op.linalg.ldl_factor(a, check=True)
+    return op.linalg.ldl_solve(part(whole, 0), part(whole, 1), b)
+
+
+def triangle_and_diagonal(x):
+    """Of definite matrices with a large diagonal there are neither blocks of 2x2 nor swaps."""
+    lower = np.linalg.cholesky(x)
+    diagonal = np.diagonal(lower, axis1=-2, axis2=-1)
+    unit = lower / diagonal[..., None, :]
+    packed = np.tril(unit, -1) + diagonal[..., None] ** 2 * np.eye(x.shape[-1])
+    places = np.broadcast_to(np.arange(1, x.shape[-1] + 1, dtype="int32"), x.shape[:-1])
+    return packed, places, np.zeros(x.shape[:-2], "int32")
+
+
+def dominant(generator, shape):
+    """Symmetric, with a diagonal beside which all else is small."""
+    x = generator.standard_normal(shape)
+    return x + np.swapaxes(x, -1, -2) + 99 * np.eye(shape[-1])
+
+
+def hollow(generator, shape):
+    """Symmetric, with zeros on the diagonal."""
+    x = generator.standard_normal(shape)
+    return (x + np.swapaxes(x, -1, -2)) * (1 - np.eye(shape[-1]))
+
+
 def reflected(x):
     """The triangle, with all reflections undone."""
     whole = op.linalg.geqrf(x)
@@ -192,6 +219,16 @@ def packed():
             "linalg.lu_solve", lambda a, b, f=adjoint: solved_by_triangles(a, b, f),
             [definite("b", 4, 4), t(4, 2)], solution, B, note=f"{adjoint=}",
         )  # fmt: skip
+    for shape, sizes in ((("b", 3, 3), B), ((2, "n", "n"), N)):
+        yield row("linalg.ldl_factor", [t(*shape, dtype=WIDE, fill=dominant)],
+                  triangle_and_diagonal, sizes=sizes)  # fmt: skip
+    for fill in (dominant, hollow):
+        yield Case(
+            "linalg.ldl_solve", solved_by_symmetric_factors,
+            [t("b", 4, 4, dtype=WIDE, fill=fill), t(4, 2, dtype=WIDE)],
+            lambda a, b: np.linalg.solve(a, np.broadcast_to(b, (len(a), 4, 2))),
+            B, note=fill.__name__,
+        )  # fmt: skip
     yield Case("linalg.eig", lambda x: op.add(vectors_and_values(x), relax.const(1.0)),
                [t(2, "n", "n")], np.ones_like, N)  # fmt: skip
     for index, kind in enumerate((np.real, np.imag)):
@@ -222,6 +259,12 @@ def tensor(*dims, dtype="float32"):
         (op.linalg.solve, [tensor(3, 3), tensor(4, 2)], "right sides of 3 rows, got the shapes"),
         (op.linalg.solve, [tensor(2, 3, 3), tensor(5, 3, 2)], "cannot broadcast the stacks"),
         (op.linalg.eigh, [tensor(3, 3, dtype="int32")], "expected float32 or float64, got int32"),
+        (op.linalg.ldl_factor, [tensor(3, 4)], r"square matrices, got the shape \(3, 4\)"),
+        (
+            op.linalg.ldl_solve,
+            [tensor(3, 3), tensor(2, dtype="int32"), tensor(3, 2)],
+            r"pivots: expected the shape \(3\), got \(2\)",
+        ),
         (op.linalg.eig, [tensor(3, 4)], r"expected square matrices, got the shape \(3, 4\)"),
         (op.linalg.lu_unpack, [tensor(3, 4), tensor(3)], "pivots: expected int32, got float32"),
         (

@@ -312,6 +312,26 @@ def lu_solve(lu: Expr, pivots: Expr, b: Expr, adjoint: bool = False) -> None:
     """x with a x = b, or with ``adjoint`` a^T x = b; a 0 on the diagonal divides as any number."""
 
 
+def infer_ldl_factor(call: Call) -> StructInfo:
+    """As ``infer_lu_factor``, of matrices that are square."""
+    _square(call)
+    return infer_lu_factor(call)
+
+
+@operator("relax.linalg.ldl_factor", infer_ldl_factor, **_library("ldl_factor"))
+def ldl_factor(x: Expr, check: bool = False) -> None:
+    """(D and L in one triangle, swaps of rows from 1, place of the first 0 in D from 1, else 0).
+
+    Of symmetric matrices, whose lower triangle is read. Rows of a block of 2x2 in D have their
+    swap negated. With ``check`` a matrix with such a 0 is an error.
+    """
+
+
+@operator("relax.linalg.ldl_solve", infer_lu_solve, **_library("ldl_solve"))
+def ldl_solve(ld: Expr, pivots: Expr, b: Expr) -> None:
+    """x with a x = b, by what ``ldl_factor`` gives of a; a 0 in D divides as any number."""
+
+
 def infer_geqrf(call: Call) -> StructInfo:
     """A matrix of the same shape, and a number for each reflection."""
     return TupleStructInfo([_matrices(call), infer_svdvals(call)])

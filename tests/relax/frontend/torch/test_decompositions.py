@@ -177,6 +177,44 @@ def test_factors_of_a_singular_matrix():
         model(singular)
 
 
+def symmetric_systems(s, b):
+    """By factors of symmetric matrices."""
+    factors = linalg.ldl_factor(s)
+    hermitian = linalg.ldl_factor_ex(s, hermitian=True)
+    return (*factors, *hermitian, linalg.ldl_solve(*factors, b),
+            linalg.ldl_solve(*hermitian[:2], b, hermitian=True))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((1, 1), torch.float64), ((2, 4, 4), torch.float64), ((3, 3), torch.float32),
+     ((0, 3, 3), torch.float64), ((0, 0), torch.float32)],
+)  # fmt: skip
+def test_symmetric_systems(shape, dtype):
+    torch.manual_seed(0)
+    x = torch.randn(shape, dtype=dtype)
+    check_model(Call(symmetric_systems), x + x.mT, torch.randn(*shape[:-1], 2, dtype=dtype))
+
+
+def test_symmetric_systems_of_symbolic_sizes():
+    torch.manual_seed(0)
+    x, other = (torch.randn(shape, dtype=torch.float64) for shape in ((3, 4, 4), (2, 7, 7)))
+    b, c = (torch.randn(shape, dtype=torch.float64) for shape in ((3, 4, 2), (2, 7, 2)))
+    check_model(
+        Call(symmetric_systems), x + x.mT, b,
+        dynamic_shapes=(({0: BATCH, 1: SIZE, 2: SIZE}, {0: BATCH, 1: SIZE}),),
+        others=[(other + other.mT, c)],
+    )  # fmt: skip
+
+
+def test_factors_of_a_singular_symmetric_matrix():
+    zeros = torch.zeros(2, 2)
+    check_model(Call(linalg.ldl_factor_ex), zeros)
+    model = weft.compile(Call(linalg.ldl_factor), (torch.eye(2),), cache=False)
+    with pytest.raises(RuntimeFault, match="linalg.ldl_factor: expected invertible matrices, got"):
+        model(zeros)
+
+
 def spectrum(x):
     """Eigenvalues by their size, and by the parts of both."""
     values, vectors = linalg.eig(x)

@@ -1,4 +1,4 @@
-"""torch.linalg: factors that torch keeps packed (LU, reflections), and eigenvalues of any matrix.
+"""torch.linalg: factors that torch keeps packed (LU, LDL, reflections), any matrix's eigenvalues.
 
 Eigenvalues are complex: a model computes with them (``.abs()``, ``.real``) and gives what is real.
 """
@@ -89,6 +89,28 @@ def lu_solve(
         return op.linalg.lu_solve(LU, pivots, B, adjoint)
     solved = op.linalg.lu_solve(LU, pivots, turned(context, B), not adjoint)
     return turned(context, context.emit(solved))
+
+
+@converter("aten.linalg_ldl_factor_ex.default")
+def ldl_factor_ex(context: Context, self: Expr, **_: object) -> Sequence[Expr]:
+    """(LD, pivots, info); a singular matrix is an error where torch checks info.
+
+    Real matrices are symmetric if they are hermitian.
+    """
+    is_checked = CHECK in readers_of(context, 2)
+    return parts(context, op.linalg.ldl_factor(self, is_checked), 3)
+
+
+@converter("aten.linalg_ldl_solve.default")
+def ldl_solve(
+    context: Context,
+    LD: Expr,  # noqa: N803 - torch's name
+    pivots: Expr,
+    B: Expr,  # noqa: N803 - torch's name
+    **_: object,
+) -> Expr:
+    """The solution, of a symmetric matrix on the left."""
+    return op.linalg.ldl_solve(LD, pivots, B)
 
 
 @converter("aten.cholesky_inverse.default")
