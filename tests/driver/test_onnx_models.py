@@ -89,6 +89,67 @@ def test_a_number_in_dynamic_shapes_fixes_the_axis():
     assert compiled.program.functions["main"].params[0][1][2] == (2, 4)
 
 
+def model_of_one_name_for_two_extents(name="width"):
+    """y beside x, in a file that names the extents of both ``width``."""
+    from onnx import TensorProto, helper
+
+    given = [
+        helper.make_tensor_value_info(item, TensorProto.FLOAT, ["batch", name]) for item in "xy"
+    ]
+    result = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    nodes = [helper.make_node("Concat", ["x", "y"], ["z"], axis=1)]
+    graph = helper.make_graph(nodes, "pair", given, [result])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_two_extents_of_one_name_are_refused_with_what_to_do(tmp_path, is_saved):
+    compiled = weft.compile(model_of_one_name_for_two_extents())
+    if is_saved:
+        compiled.save(tmp_path / "pair.weft")
+        compiled = weft.load(tmp_path / "pair.weft")
+    x, y = np.ones((2, 3), "float32"), np.zeros((2, 0), "float32")
+    assert compiled(x, x).shape == (2, 6)
+    with pytest.raises(IRValueError) as raised:
+        compiled(x, y)
+    assert str(raised.value) == (
+        "pair: argument y: expected shape (batch, width), batch=2, width=3, got (2, 0); "
+        "axis 1 of x (3) and axis 1 of y (0) have one name, 'width', so they are one extent. If "
+        "they are two, name one anew: weft.compile(..., dynamic_shapes={'y': {1: 'width_2'}})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("examples", "options"),
+    [
+        (None, {"dynamic_shapes": {"y": {1: "width_2"}}}),
+        (None, {"shape_dict": {"y": ["batch", "width_2"]}}),
+        (None, {"shape_dict": {"y": ["batch", "width"]}, "dynamic_shapes": {"y": {1: "width_2"}}}),
+        ({"x": ["batch", "width"]}, {"dynamic_shapes": {"y": {1: "width_2"}}}),
+    ],
+)
+def test_a_second_name_makes_two_extents_of_one(examples, options):
+    compiled = weft.compile(model_of_one_name_for_two_extents(), examples, **options)
+    for batch, width, other in ((2, 3, 5), (1, 0, 1), (4, 7, 7)):
+        x, y = np.ones((batch, width), "float32"), np.zeros((batch, other), "float32")
+        np.testing.assert_array_equal(compiled(x, y), np.concatenate([x, y], 1))
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (np.ones((2, 3), "float32"), np.ones((2, 3), "int64")),
+        (np.ones((2, 3), "float32"), np.ones((2, 3, 1), "float32")),
+        (np.ones((2, 3), "float32"), 5),
+    ],
+)
+def test_other_mistakes_get_no_hint_of_names(x, y):
+    with pytest.raises(TVMError) as raised:
+        weft.compile(model_of_one_name_for_two_extents())(x, y)
+    assert "argument y" in str(raised.value)
+    assert "one name" not in str(raised.value)
+
+
 class Rows:
     """As ``torch.export.Dim``."""
 

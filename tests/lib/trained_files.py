@@ -61,16 +61,21 @@ def channels_first(image: np.ndarray, mean: Any = 0.5, spread: Any = 0.5) -> np.
 
 
 def largest_difference(
-    path: Path, inputs_of: InputsOf, sizes: Sequence[Sequence[int]], judge: Path | None = None
+    path: Path,
+    inputs_of: InputsOf,
+    sizes: Sequence[Sequence[int]],
+    judge: Path | None = None,
+    **help: Any,
 ) -> float:
     """From ONNX Runtime, of all outputs at all sizes, in parts of the largest magnitude of each.
 
-    weft compiles the file once, without help; a test that calls this is skipped where there is no
-    ONNX Runtime. That runs ``judge``, a file of the same function, if one is given.
+    weft compiles the file once, without ``help`` (options of ``weft.compile``) unless it is given;
+    a test that calls this is skipped where there is no ONNX Runtime. That runs ``judge``, a file of
+    the same function, if one is given.
     """
     onnxruntime = pytest.importorskip("onnxruntime", reason="its results are compared with")
     session = onnxruntime.InferenceSession(str(judge or path), providers=["CPUExecutionProvider"])
-    compiled = weft.compile(path, cache=False)
+    compiled = weft.compile(path, cache=False, **help)
     names = [item.name for item in session.get_inputs()]
     apart = 0.0
     for size in sizes:

@@ -15,6 +15,7 @@ from tests.lib.trained_files import (
     channels_first,
     file_of,
     image_of_words,
+    integers,
     largest_difference,
     normal,
     uniform,
@@ -136,3 +137,15 @@ def test_a_file_of_speech_or_of_pages_compiles_without_help(name):
 def test_spectra_of_signals_of_any_length(name):
     path, convolved = (file_of(*SPEECH, f"{name}{end}.onnx") for end in ("", "_conv"))
     assert largest_difference(path, waves, WAVES, judge=convolved) <= 1e-4
+
+
+def test_places_of_cells_whose_file_has_one_name_for_two_extents():
+    """256 features of a cell and the 8 coordinates of its corners are both called ``width``."""
+    path = file_of("lineless_table_rec", "models", "lore_process.onnx")
+
+    def cells(batch, count):
+        return {"slct_logi_feat": normal(batch, count, 256),
+                "dets": integers(0, 256, batch, count, 8)}  # fmt: skip
+
+    sizes, names = [(1, 1), (1, 30), (2, 7)], {"dets": {2: "coordinates"}}
+    assert largest_difference(path, cells, sizes, dynamic_shapes=names) <= 1e-4

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -56,8 +57,7 @@ def import_onnx(request: Request) -> Imported:
         options.get("opset"),
         options.get("custom_converters"),
     )
-    shapes, dtypes = _described(request, inputs, model)
-    shapes.update(options.pop("shape_dict", None) or {})
+    shapes, dtypes = _described(request, inputs, model, options.pop("shape_dict", None) or {})
     dtype_dict = options.pop("dtype_dict", None) or dtypes or "float32"
     imported = importer.import_model(
         model,
@@ -73,7 +73,7 @@ def import_onnx(request: Request) -> Imported:
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     signature = Signature.plain(
         name or model.graph.name or "main", imported.inputs,
-        ranges=ranges_of(request.dynamic_shapes), **_structured(imported.outputs),
+        ranges=ranges_of(request.dynamic_shapes), source="onnx", **_structured(imported.outputs),
     )  # fmt: skip
     return Imported(imported.mod, signature)
 
@@ -143,9 +143,15 @@ def _constant(info: ValueInfoProto, value: object) -> Array:
 
 
 def _described(
-    request: Request, inputs: Sequence[str], model: ModelProto
+    request: Request,
+    inputs: Sequence[str],
+    model: ModelProto,
+    given: Mapping[str, GivenShape] = MappingProxyType({}),
 ) -> tuple[dict[str, GivenShape], dict[str, str]]:
-    """(input -> shape, input -> data type), from the example inputs."""
+    """(input -> shape, input -> data type), from the example inputs and the ``given`` shapes.
+
+    ``dynamic_shapes`` changes single axes of these.
+    """
     examples = dict(zip(inputs, request.args, strict=False))
     if len(request.args) > len(inputs):
         raise IRValueError(
@@ -168,6 +174,7 @@ def _described(
             shapes[name], dtype = _of_array(name, value)
             if dtype:
                 dtypes[name] = dtype
+    shapes.update(given)
     apply_dynamic_shapes(shapes, request.dynamic_shapes, _declared(model, inputs))
     return shapes, dtypes
 

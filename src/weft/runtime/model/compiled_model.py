@@ -19,6 +19,7 @@ import numpy as np
 from weft.runtime.artifact.weft_file import Artifact, as_path, damage_of, read_file, write_file
 from weft.runtime.call.tensor_call import TensorCall
 from weft.runtime.model.memory_report import MemoryReport, report_memory
+from weft.runtime.model.misfits import explain
 from weft.runtime.model.result_memory import may_return_foreign_memory, own_results
 from weft.runtime.model.signature import Signature, Tree, check_range, rebuild
 from weft.runtime.module import Module
@@ -31,7 +32,6 @@ from weft.runtime.threads.parallel import exchange_own_count, own_num_threads
 from weft.runtime.timing import BenchmarkResult, Evaluator
 from weft.runtime.vm.bytecode import Pattern
 from weft.runtime.vm.executable import Executable
-from weft.runtime.vm.patterns import bind, match
 from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
@@ -202,19 +202,7 @@ class CompiledModel(Executable):
 
     def _explain(self, values: Sequence[object]) -> None:
         """Raise the error of the first input that does not fit, by its place in the arguments."""
-        signature = self.signature
-        params = self.program.functions[self.entry].params
-        symbols: dict[str, int] = {}
-        for value, (_, pattern) in zip(values, params, strict=True):
-            bind(value, pattern, symbols)
-        for value, (_, pattern), place in zip(values, params, signature.inputs, strict=True):
-            where = f"{signature.name}: argument {place}"
-            try:
-                match(value, pattern, symbols, where)
-            except (IRTypeError, IRValueError) as error:
-                if where in str(error):
-                    raise
-                raise type(error)(f"{where}: {error}") from error
+        explain(self.signature, self.program.functions[self.entry].params, values)
 
     @property
     def mod(self) -> Any:

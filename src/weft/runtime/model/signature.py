@@ -59,9 +59,10 @@ class Signature:
     writes them; ``result`` is the tree of what the model returns over the outputs of ``main``.
     ``ranges`` are the least and the greatest value of symbols (None: no limit). ``states`` are
     tensors that calls change; ``written`` the inputs that a call changes in place, with the output
-    that has their new value. ``source`` is the framework whose tensors come out where no input
-    tells (``"torch"`` or nothing). ``unpacked``: ``main`` returns a tuple of the outputs; else
-    what it returns is output 0.
+    that has their new value. ``source`` is the framework that the model is from, where calls
+    depend on it: tensors of ``"torch"`` come out where no input tells, and errors say how extents
+    of ``"onnx"`` are named; else it is empty. ``unpacked``: ``main`` returns a tuple of the
+    outputs; else what it returns is output 0.
     """
 
     name: str
