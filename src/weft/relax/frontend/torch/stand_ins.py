@@ -28,13 +28,10 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
         "_ignore_bidirectional_mask_sdpa",
         attention_masks.ignore_bidirectional_mask_sdpa,
     ),
-    (_LONGFORMER, "LongformerEncoder", "forward", longformer.local_encoder),
-    (
-        _LONGFORMER,
-        "LongformerModel",
-        "_merge_to_attention_mask",
-        longformer.refuse_global_attention,
-    ),
+    (_LONGFORMER, "", "_get_question_end_index", longformer.question_end),
+    (_LONGFORMER, "LongformerModel", "_merge_to_attention_mask", longformer.merged_mask),
+    (_LONGFORMER, "LongformerEncoder", "forward", longformer.encoded),
+    (_LONGFORMER, "LongformerSelfAttention", "forward", longformer.attended),
 )
 """(module, class or "", name, what stands for it)."""
 
