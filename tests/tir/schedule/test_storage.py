@@ -166,6 +166,47 @@ def test_a_sum_of_another_type():
     assert_same_meaning(matmul, sch.mod)
 
 
+@T.prim_func
+def widening(A: T.Buffer((16,), "bfloat16"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "bfloat16")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi]
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = T.Cast("float32", B[vi]) + T.Cast("float32", B[vi] * B[vi])
+
+
+def test_what_was_converted_to_the_wider_type_is_loaded_as_it_is():
+    sch = tir.Schedule(widening)
+    sch.unsafe_set_dtype("B", 0, "float32")
+    text = sch.mod.script()
+    assert 'B[vi] = T.Cast("float32", A[vi])' in text
+    assert "C[vi] = B[vi] + T.Cast(" in text
+    assert_same_meaning(widening, sch.mod)
+
+
+@T.prim_func
+def narrowing(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "bfloat16")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(3)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = T.Cast("bfloat16", B[vi])
+
+
+def test_conversions_that_round_stay():
+    sch = tir.Schedule(narrowing)
+    sch.unsafe_set_dtype("B", 0, "bfloat16")
+    assert 'T.Cast("bfloat16", T.Cast("float32", B[vi]))' in sch.mod.script()
+
+
 def test_storage_align():
     sch = tir.Schedule(elementwise_chain)
     sch.storage_align("B", 0, axis=-2, factor=16, offset=4)

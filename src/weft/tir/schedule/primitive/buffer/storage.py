@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.ir.expr import PrimExpr
+from weft.ir.node import expect
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
 from weft.support.recursion import deep_recursion
@@ -243,7 +244,8 @@ def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
 def unsafe_set_dtype(self: Session, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
     """Store a buffer that a block writes in another type; each load and store converts.
 
-    Unsafe: values that the new type does not hold change.
+    Unsafe: values that the new type does not hold change. Where a float is loaded from a wider type
+    and converted to that, no conversion is left.
 
     Args:
         block: a block that writes the buffer, or its name.
@@ -311,6 +313,18 @@ class _Retyped(_Replaced):
         load = self.visit_default(node)
         return Cast(node.dtype, load) if id(node.buffer) in self.buffers else load
 
+    def visit_Cast(self, node: Cast) -> PrimExpr:
+        cast = expect(self.visit_default(node), Cast)
+        load = cast.value.value if isinstance(cast.value, Cast) else None
+        if cast is not node and isinstance(load, BufferLoad) and self.is_whole(cast, load):
+            return load
+        return cast
+
+    def is_whole(self, cast: Cast, load: BufferLoad) -> bool:
+        """Whether two conversions give back a load: each store was of a number of the old type."""
+        is_ours = any(load.buffer is buffer for buffer in self.buffers.values())
+        return is_ours and cast.dtype == load.dtype and _holds(self.new, self.old)
+
     def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         if id(node.buffer) not in self.buffers:
             return self.visit_default(node)
@@ -321,6 +335,15 @@ class _Retyped(_Replaced):
             indices=self.visit(node.indices),
             predicate=self.visit(node.predicate),
         )
+
+
+def _holds(wide: DataType, narrow: DataType) -> bool:
+    """Whether a type of floats has all numbers of another one."""
+    return (
+        wide.is_float
+        and narrow.is_float
+        and (wide.bits == 64 or (wide.bits == 32 and narrow.bits <= 16))
+    )
 
 
 # ---- storage_align
