@@ -76,6 +76,44 @@ def test_each_row_asks_for_one_line(becomes):
     becomes(PrefetchNextIteration(), before, expected)
 
 
+def test_of_a_panel_that_is_converted_the_narrow_one_is_asked_for(becomes):
+    @T.prim_func
+    def before(
+        a: T.Buffer((4, 5), "float32"), b: T.Buffer((3, 5, 32), "bfloat16"),
+        c: T.Buffer((4, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            wide = T.decl_buffer((1, 5, 32), "float32")
+            for k in range(5):
+                for x in T.vectorized(32):
+                    wide[0, k, x] = T.Cast("float32", b[j, k, x])
+            for r in range(4):
+                for k in range(5):
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * wide[0, k, x]
+
+    @T.prim_func
+    def expected(
+        a: T.Buffer((4, 5), "float32"), b: T.Buffer((3, 5, 32), "bfloat16"),
+        c: T.Buffer((4, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in range(3):
+            wide = T.decl_buffer((1, 5, 32), "float32")
+            for k in range(5):
+                for x in T.vectorized(32):
+                    wide[0, k, x] = T.Cast("float32", b[j, k, x])
+            for r in range(4):
+                for k in range(5):
+                    T.Call(
+                        "int32", "tir.prefetch",
+                        [b[T.min(j + 1, 2), (T.min(r, 0) * 5 + k), 0], 0, 2, 1],
+                    )  # fmt: skip
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * wide[0, k, x]
+
+    becomes(PrefetchNextIteration(), before, expected)
+
+
 @pytest.mark.parametrize(
     ("rows", "width", "number"), [(2, 64, 2), (3, 64, 2), (4, 64, 1), (9, 16, 1)]
 )

@@ -34,7 +34,7 @@ from weft.ir.node import expect
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Cast, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, Evaluate, For, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
@@ -79,11 +79,16 @@ class _Insert(StmtMutator):
 class _Reductions(Visitor):
     """For each reduction inside of a loop: the statements that prefetch, by the variable of the
     loop in which they belong.
+
+    A reduction may read a copy of the panel that each iteration makes, in another type. Then what
+    is copied is prefetched.
     """
 
     def __init__(self, loop: For) -> None:
         self.loop = loop
         self.around: list[For] = []
+        self.copies: dict[int, tuple[Sequence[PrimExpr], BufferLoad]] = {}
+        """``id`` of a buffer -> the indices at which it is stored, and the load that is stored."""
         self.found: dict[Var, list[Stmt]] = {}
 
     def visit_For(self, loop: For) -> None:
@@ -94,7 +99,10 @@ class _Reductions(Visitor):
 
     def visit_BufferStore(self, store: BufferStore) -> None:
         """Look at an accumulation: loops whose variables do not index it are the reduction's."""
-        loads = collect(store.value, BufferLoad)
+        value = store.value
+        if isinstance(value, Cast) and isinstance(value.value, BufferLoad):
+            self.copies[id(store.buffer)] = store.indices, value.value
+        loads = [self.origin(load) for load in collect(value, BufferLoad)]
         if not any(load.buffer is store.buffer for load in loads):
             return
         named = set(collect(list(store.indices), Var))
@@ -105,6 +113,15 @@ class _Reductions(Visitor):
             if load.buffer is not store.buffer:
                 for var, prefetch in _prefetches_of(load, self.loop, self.around, steps):
                     self.found.setdefault(var, []).append(prefetch)
+
+    def origin(self, load: BufferLoad) -> BufferLoad:
+        """What a copy that is read was made of; a load of anything else itself."""
+        if id(load.buffer) not in self.copies:
+            return load
+        places, source = self.copies[id(load.buffer)]
+        given = zip(places, load.indices, strict=True)
+        at = {place: index for place, index in given if isinstance(place, Var)}
+        return expect(substitute(source, at), BufferLoad)
 
 
 @dataclass(frozen=True)
