@@ -48,10 +48,11 @@ def place_blocks(
     sizes: Sizes,
     chunks: Chunks,
     machine: Machine,
-) -> None:
+) -> LoopRV:
     """Order the loops of three ``blocks``: the sums of parts over ``steps``, the total, the result.
 
-    ``nest`` is the reduction before it was cut into parts.
+    ``nest`` is the reduction before it was cut into parts. Returns the innermost loop in each
+    iteration of which all tiles of rows use the same block of a panel.
     """
     part, total, result = blocks
     place, is_parallel = _chunk_loops(sch, nest, roles, result, sizes, chunks, machine)
@@ -60,9 +61,10 @@ def place_blocks(
         run_in_parallel(sch, [place], machine)
     variables = [sch.get(loop).loop_var for loop in sch.get_loops(total)]
     around = variables.index(sch.get(place).loop_var) + 1
-    tiles, inside = _total_loops(sch, nest, roles, total, sizes, around)
+    panels, tiles, inside = _total_loops(sch, nest, roles, total, sizes, around)
     sch.compute_at(part, tiles)
     tile_reduction(sch, part, replace(roles, steps=steps), inside, machine)
+    return panels
 
 
 def _chunk_loops(
@@ -101,10 +103,10 @@ def _chunk_loops(
 
 def _total_loops(
     sch: Schedule, nest: Nest, roles: Roles, total: BlockRV, sizes: Sizes, around: int
-) -> tuple[LoopRV, int]:
+) -> tuple[LoopRV, LoopRV, int]:
     """Order the loops of the total below the ``around`` outermost: blocks, panels, tiles of rows.
 
-    Returns the loop over tiles, and how many loops are around a tile.
+    Returns the loops over panels and over tiles, and how many loops are around a tile.
     """
     own = sch.get_loops(total)[around:]
     loops = loops_like(sch, total, nest, around)
@@ -125,7 +127,7 @@ def _total_loops(
     if are_few(sch, tiles):
         sch.annotate(each, PREFETCH_NEXT, True)
     sch.annotate(tiles[-1], PREFETCH_RESULT, True)
-    return tiles[-1], len(sch.get_loops(total)) - len(tile)
+    return each, tiles[-1], len(sch.get_loops(total)) - len(tile)
 
 
 def _cut(sch: Schedule, loops: dict[Var, LoopRV], axis: Var, size: int) -> LoopRV:

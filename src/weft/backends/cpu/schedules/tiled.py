@@ -32,6 +32,7 @@ from weft.backends.cpu.schedules.tile_loops import (
 )
 from weft.backends.cpu.schedules.tile_order import order_of, traffic_of
 from weft.backends.cpu.schedules.tiles import Work, best_tile, shared_out
+from weft.backends.cpu.schedules.widened import place_copies, widen_panels
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
 from weft.backends.cpu.vectors.prefetch_result import PREFETCH_RESULT
@@ -78,6 +79,7 @@ def schedule(
             return False
     sizes = _sizes(nest, roles, machine)
     panels = _pack(sch, nest, roles, sizes, weights)
+    copies = widen_panels(sch, nest, roles, sizes, weights)
     if panels and nest.extent(roles.column) is None:
         sch.annotate(block, FILL_TAIL, 1)
     if has_padding(nest.block):
@@ -85,14 +87,17 @@ def schedule(
     chunks = _chunks_of(nest, roles, sizes, machine) if may_cut_depth else None
     part = in_parts(sch, nest, roles.steps)
     if part is None:
-        place_tile(sch, nest, roles, (block, result), sizes, machine)
+        place = place_tile(sch, nest, roles, (block, result), sizes, machine)
         tile_reduction(sch, block, roles, loops_around(sch, result, roles), machine)
     elif chunks is None:
-        place_tile(sch, nest, roles, (block, result), sizes, machine)
+        place = place_tile(sch, nest, roles, (block, result), sizes, machine)
         _tile_parts(sch, nest, roles, (part[0], block, result), part[1], sizes, machine)
     else:
         sch.set_scope(block, 0, "global")
-        place_blocks(sch, nest, roles, (part[0], block, result), part[1], sizes, chunks, machine)
+        place = place_blocks(
+            sch, nest, roles, (part[0], block, result), part[1], sizes, chunks, machine
+        )
+    place_copies(sch, copies, place, machine)
     for copy in panels:
         if copy is not None:
             schedule_panel(sch, copy, machine)
@@ -194,8 +199,12 @@ def place_tile(
     blocks: tuple[BlockRV, BlockRV],
     sizes: Sizes,
     machine: Machine,
-) -> None:
-    """Tile the result, the second of ``blocks``; compute the reduction, the first, in its tiles."""
+) -> LoopRV | None:
+    """Tile the result, the second of ``blocks``; compute the reduction, the first, in its tiles.
+
+    Returns the innermost loop in each iteration of which all tiles of rows use the same panels;
+    None if there is none.
+    """
     block, result = blocks
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = parallel_depth(sch, order, machine)
@@ -206,6 +215,9 @@ def place_tile(
     sch.compute_at(block, place)
     if fused is not None:
         run_in_parallel(sch, [fused], machine)
+    if columns == 0 or depth > columns:
+        return None
+    return order[columns - 1] if fused is None or depth < columns else fused
 
 
 def _work_of(nest: Nest, roles: Roles) -> Work:
