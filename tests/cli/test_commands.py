@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import weft
 from weft.cli import main
 from weft.cli.arguments import parse_input
 from weft.cli.engines import ENGINES
@@ -71,6 +72,17 @@ def test_compile_then_run_equals_torch(folder, capsys):
     expected = sys.modules["clinets"].net()(torch.from_numpy(x)).detach().numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert "output: float32 (7, 2)" in capsys.readouterr().out
+
+
+def test_compile_with_narrow_weights(folder, capsys):
+    arguments = ["compile", "clinets:net", "--input", "5x3", "-o", "m.weft"]
+    assert weft_command(*arguments, "--dtype", "bfloat16") == 0
+    assert "kernels" in capsys.readouterr().out
+    types = {str(array.dtype) for array in weft.load("m.weft").program.constants}
+    assert "bfloat16" in types
+    with pytest.raises(SystemExit):
+        weft_command(*arguments, "--dtype", "int4")
+    assert "invalid choice: 'int4'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,9 @@ def test_what_decides_the_result_is_in_the_key(folder):
         keys.append(key(net(), X))
     with PassContext(config={"tir.disable_vectorize": True}):
         keys.append(key(net(), X))
+    for dtype in ("bfloat16", "float16"):
+        with PassContext(config={"relax.narrow_weights": dtype}):
+            keys.append(key(net(), X))
     assert None not in keys
     assert len({*keys}) == len(keys)
     assert keys[0] == key(net(), X)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from weft.cli.models import add_model_arguments, subject_of
+from weft.relax.transform.weights.narrow_weights import NARROW_TYPES
 from weft.runtime.artifact.weft_file import writable_path
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.errors import IRValueError
@@ -34,6 +35,11 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         help="such as 'llvm -mcpu=native -num-cores=4' (default: this machine's CPU)",
     )
+    parser.add_argument(
+        "--dtype",
+        choices=NARROW_TYPES,
+        help="store the weights of products and convolutions in this type",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
     parser.add_argument("--verify", action="store_true", help="check every pass as it runs")
 
@@ -47,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
     subject = subject_of(options)
     start = time.perf_counter()
     model = subject.compile(
-        target=options.target, num_threads=options.threads, verify=options.verify
+        target=options.target,
+        num_threads=options.threads,
+        dtype=options.dtype,
+        verify=options.verify,
     )
     if suffix == ".so":
         model.export_library(str(options.output))

@@ -18,9 +18,11 @@ from weft.ir.transform import PassContext
 from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
+from weft.relax.transform.weights.narrow_weights import OPTION as NARROW_WEIGHTS
+from weft.relax.transform.weights.narrow_weights import checked_type
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.threads.parallel import own_num_threads
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, IRValueError
 from weft.support.garbage import rare_collections
 from weft.support.progress import listening, phase, tell
 from weft.support.public_entry import public_entry
@@ -30,6 +32,8 @@ from weft.tir.analysis.intrinsic_calls import check_intrinsic_calls
 from weft.tir.function import PrimFunc
 
 _UNSET: Final = object()
+_NARROWING: Final = ("weft", "unscheduled")
+"""The pipelines that narrow weights."""
 
 
 @public_entry("weft.compile")
@@ -40,6 +44,7 @@ def compile(  # noqa: A001 - TVM's name
     target: Any = _UNSET,
     dynamic_shapes: Any = None,
     num_threads: int | None = None,
+    dtype: str | None = None,
     verify: bool = False,
     cache: bool = True,
     relax_pipeline: Pipeline = "weft",
@@ -60,6 +65,9 @@ def compile(  # noqa: A001 - TVM's name
         dynamic_shapes: which dimensions of the example inputs vary, as ``torch.export.export``
             takes them.
         num_threads: threads of parallel loops in this model's calls; None: the process's number.
+        dtype: ``"bfloat16"`` or ``"float16"``: the weights of float32 products, convolutions and
+            large tables are stored in this type, and all else is computed in the model's types.
+            None: as the model is.
         verify: run every function in the reference interpreters around every pass, and compare
             native code with them; ``verification`` of the model lists what was not compared.
         cache: whether whole models are kept on disk and found again; their object code is in
@@ -93,7 +101,7 @@ def compile(  # noqa: A001 - TVM's name
     request = request_of(_as_module(model), example_inputs, dynamic_shapes, options)
     if _has_no_graph(request.model):
         return build(request.model, resolved, pipeline=tir_pipeline)
-    with Progress(_name_of(request.model)) as progress:
+    with Progress(_name_of(request.model)) as progress, _narrow(dtype, relax_pipeline):
         key = None
         if cache and not verify:
             progress.stage("looking it up")
@@ -218,6 +226,25 @@ def _has_no_graph(model: object) -> bool:
     return isinstance(model, IRModule) and not any(
         isinstance(func, Function) for func in model.functions.values()
     )
+
+
+@contextmanager
+def _narrow(dtype: str | None, pipeline: Pipeline) -> Iterator[None]:
+    """The current pass context, with the option that narrows weights if there is a dtype."""
+    if dtype is None:
+        yield
+        return
+    name = checked_type(dtype)
+    if pipeline not in _NARROWING:
+        names = " or ".join(map(repr, _NARROWING))
+        raise IRValueError(
+            f"compile: dtype= is for the pipelines {names}; relax.transform.ToMixedPrecision() "
+            "narrows a module for others"
+        )
+    now = PassContext.current()
+    config = {**now.config, NARROW_WEIGHTS: name}
+    with PassContext(now.opt_level, now.required_pass, now.disabled_pass, now.instruments, config):
+        yield
 
 
 @contextmanager

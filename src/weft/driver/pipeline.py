@@ -32,6 +32,7 @@ from weft.relax.transform.memory.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.memory.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.memory.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.stages import KERNELS, NORMS
+from weft.relax.transform.weights.narrow_weights import NarrowWeights
 from weft.support.errors import PassError
 from weft.support.registration import refuse_second
 from weft.target.target import Target, TargetLike, target_meant
@@ -105,6 +106,7 @@ RELAX_BUILD: tuple[Pass, ...] = (
 UNSCHEDULED: tuple[Pass, ...] = (
     *NORMS,
     FoldConstant(),  # computes what depends on weights only
+    NarrowWeights(),  # once weights are constants
     *KERNELS,
 )
 """The pipeline of ``weft.compile`` without schedules: loops stay as the operators define them."""

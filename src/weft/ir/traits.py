@@ -28,6 +28,13 @@ class Trait(Flag):
     the flat tensor) comes from that line of the argument alone."""
     CONTRACTION = auto()
     """Products of two arguments are summed, as matmul, convolutions and attention do."""
+    NARROW = auto()
+    """Float tensors may be bfloat16 or float16: their products are summed in ``out_dtype``."""
+    FOLLOWS = auto()
+    """On bfloat16 or float16 the result is about as good as the arguments: a rounding or two are
+    added, and nothing but a product or quotient leaves their range. So mixed precision runs the
+    operator in the type that its readers want. An operator without this trait, ``MOVES`` or
+    ``NARROW`` runs in float32."""
     COMMUTATIVE = auto()
     """The two arguments may be exchanged."""
     EXACT = auto()

@@ -62,6 +62,7 @@ class PassContext:
 
     _options: ClassVar[dict[str, str]] = {
         "relax.lift_transform_params.consume_params": "True: weights are let go of once read",
+        "relax.narrow_weights": "bfloat16 or float16: see relax.transform.weights.narrow_weights",
         "relax.winograd": "False: no convolution uses Winograd's algorithm",
         "tir.HoistExpression": "{'hoisted_conditionals': n, 'hoisted_let_bindings': n}",
         "tir.HoistIfThenElse": "{'support_block_scope_hoisting': bool}",

@@ -105,6 +105,42 @@ def test_what_combines_elements_is_not_elementwise():
         assert not has(Op.get(f"relax.{name}"), Trait.ELEMENTWISE), name
 
 
+@pytest.mark.parametrize(
+    "op", [op for op in map(Op.get, Op.list_op_names()) if has(op, Trait.NARROW)]
+)
+def test_narrow_operators_name_the_type_of_their_sums(op):
+    assert "out_dtype" in op.get_attr("attrs")
+
+
+STEP = 2.0**-11
+"""Half the distance between neighbouring float16, as a share of the number."""
+
+
+def following():
+    known = operators(Trait.FOLLOWS)
+    return [pytest.param(op, id=op.name) for op in known if has(op, Trait.ELEMENTWISE)]
+
+
+@pytest.mark.parametrize("op", following())
+def test_operators_that_follow_keep_digits_and_range(op):
+    """Rounded arguments change the result by a few roundings; what is large becomes no larger."""
+    call, arrays, numbers = call_of(op)
+    function, attrs = reference_of(op), attrs_of(call)
+    floats = [array.dtype == "float32" for array in arrays]
+    rounded = [
+        array.astype("float16").astype("float32") if is_float else array
+        for array, is_float in zip(arrays, floats, strict=True)
+    ]
+    exact, near = [np.asarray(function(*given, *numbers, **attrs)) for given in (arrays, rounded)]
+    assert np.abs(near - exact).max() <= 4 * STEP * max(np.abs(exact).max(), 1)
+    if op.name not in ("relax.multiply", "relax.divide"):
+        large = [
+            array * 3e4 if is_float else array
+            for array, is_float in zip(arrays, floats, strict=True)
+        ]
+        assert np.abs(function(*large, *numbers, **attrs)).max() < 65504
+
+
 @pytest.mark.parametrize("op", named(Trait.COMMUTATIVE))
 def test_commutative(op):
     call, (first, second), _ = call_of(op)

@@ -41,6 +41,7 @@ from weft.relax.transform.layout.winograd import UseWinograd
 from weft.relax.transform.memory.concatenate_in_place import ConcatenateInPlace
 from weft.relax.transform.memory.reuse_dying_arguments import ReuseDyingArguments
 from weft.relax.transform.stages import KERNELS, NORMS
+from weft.relax.transform.weights.narrow_weights import NarrowWeights
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
@@ -114,6 +115,7 @@ GRAPH: tuple[Pass, ...] = (
     DispatchToLibraries(),  # while products are operators: gives libraries what the target says
     FuseTransposes(),  # after SimplifyDataMovement: takes the transposes that are left
     UseWinograd(),  # after FoldConstant: weights must be constants in blocks
+    NarrowWeights(),  # last of the passes that change weights
     *KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
     MultiplyByReciprocal(),  # while a softmax is the blocks that define it

@@ -108,13 +108,22 @@ def _binary(
     return row(body)
 
 
-_COMMUTATIVE, _EXACT = Trait.COMMUTATIVE, Trait.EXACT
+_COMMUTATIVE, _EXACT, _FOLLOWS = Trait.COMMUTATIVE, Trait.EXACT, Trait.FOLLOWS
 
 
-add = _binary("add", infer_arithmetic, topi.add, np.add, "x1 + x2.", _COMMUTATIVE | _EXACT)
-subtract = _binary("subtract", infer_arithmetic, topi.subtract, np.subtract, "x1 - x2.", _EXACT)
+add = _binary(
+    "add", infer_arithmetic, topi.add, np.add, "x1 + x2.", _COMMUTATIVE | _EXACT | _FOLLOWS
+)
+subtract = _binary(
+    "subtract", infer_arithmetic, topi.subtract, np.subtract, "x1 - x2.", _EXACT | _FOLLOWS
+)
 multiply = _binary(
-    "multiply", infer_arithmetic, topi.multiply, np.multiply, "x1 * x2.", _COMMUTATIVE | _EXACT
+    "multiply",
+    infer_arithmetic,
+    topi.multiply,
+    np.multiply,
+    "x1 * x2.",
+    _COMMUTATIVE | _EXACT | _FOLLOWS,
 )
 divide = _binary(
     "divide",
@@ -122,7 +131,7 @@ divide = _binary(
     topi.divide,
     reference.division(np.divide, reference.truncated),
     "x1 / x2.",
-    _EXACT,
+    _EXACT | _FOLLOWS,
 )
 floor_divide = _binary(
     "floor_divide",
@@ -152,8 +161,12 @@ floor_mod = _binary(
     reference.division(reference.floor_mod, np.mod),
     "The remainder of floor division.",
 )
-maximum = _binary("maximum", infer_arithmetic, topi.maximum, np.maximum, "The larger of both.")
-minimum = _binary("minimum", infer_arithmetic, topi.minimum, np.minimum, "The smaller of both.")
+maximum = _binary(
+    "maximum", infer_arithmetic, topi.maximum, np.maximum, "The larger of both.", _FOLLOWS
+)
+minimum = _binary(
+    "minimum", infer_arithmetic, topi.minimum, np.minimum, "The smaller of both.", _FOLLOWS
+)
 log_add_exp = _binary(
     "log_add_exp",
     infer_floats,

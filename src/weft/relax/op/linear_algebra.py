@@ -78,7 +78,7 @@ def _inner(call: Call) -> Required:
     te=wide_products.matmul,
     requires=_inner,
     numpy=reference.matmul,
-    traits=Trait.CONTRACTION,
+    traits=Trait.CONTRACTION | Trait.NARROW,
 )
 def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> None:
     """The matrix product, over broadcast batch dimensions."""

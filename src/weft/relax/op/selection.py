@@ -66,7 +66,7 @@ def _lower_where(bb: Builder, call: Call) -> RelaxExpr:
     infer_where,
     legalize=_lower_where,
     numpy=lambda condition, x, y: np.where(condition, wide(x), wide(y)),
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.FOLLOWS,
 )
 def where(condition: Expr, x1: Expr, x2: Expr) -> Replacements:
     """x1 where the condition holds, else x2."""

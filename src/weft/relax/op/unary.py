@@ -68,7 +68,7 @@ def bitcast(x: Expr, dtype: Dtype) -> None:
     te=topi.clip,
     kernel="tir_clip",
     numpy=reference.clip,
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.FOLLOWS,
 )
 def clip(x: Expr, min: Prim, max: Prim) -> None:  # noqa: A002 - TVM's names
     """The value limited to [min, max]."""
@@ -101,7 +101,7 @@ def _unary(
 
 
 abs = _unary(  # noqa: A001 - TVM's name
-    "abs", same_as_input, topi.abs, np.abs, "The absolute value."
+    "abs", same_as_input, topi.abs, np.abs, "The absolute value.", traits=Trait.FOLLOWS
 )
 acos = _unary("acos", same_as_float_input, topi.acos, np.arccos, "The inverse cosine.")
 acosh = _unary(
@@ -133,7 +133,12 @@ logical_not = _unary(
     "logical_not", infer_logical, topi.logical_not, np.logical_not, "The logical complement."
 )
 negative = _unary(
-    "negative", same_as_input, topi.negative, np.negative, "The negation.", traits=Trait.EXACT
+    "negative",
+    same_as_input,
+    topi.negative,
+    np.negative,
+    "The negation.",
+    traits=Trait.EXACT | Trait.FOLLOWS,
 )
 round = _unary(
     "round",
@@ -150,7 +155,12 @@ rsqrt = _unary(
     "The reciprocal of the square root.",
 )
 sigmoid = _unary(
-    "sigmoid", same_as_float_input, topi.sigmoid, reference.sigmoid, "1 / (1 + exp(-x))."
+    "sigmoid",
+    same_as_float_input,
+    topi.sigmoid,
+    reference.sigmoid,
+    "1 / (1 + exp(-x)).",
+    traits=Trait.FOLLOWS,
 )
 sign = _unary("sign", same_as_input, topi.sign, reference.sign, "-1, 0 or 1 by the sign.")
 sin = _unary("sin", same_as_float_input, topi.sin, np.sin, "The sine.")
@@ -160,7 +170,14 @@ sqrt = _unary(
 )
 square = _unary("square", same_as_input, lambda x: topi.multiply(x, x), np.square, "x * x.")
 tan = _unary("tan", same_as_float_input, topi.tan, np.tan, "The tangent.")
-tanh = _unary("tanh", same_as_float_input, topi.tanh, np.tanh, "The hyperbolic tangent.")
+tanh = _unary(
+    "tanh",
+    same_as_float_input,
+    topi.tanh,
+    np.tanh,
+    "The hyperbolic tangent.",
+    traits=Trait.FOLLOWS,
+)
 trunc = _unary(
     "trunc",
     same_as_input,

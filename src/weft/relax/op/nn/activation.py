@@ -74,6 +74,7 @@ def _row(
     numpy: Reference,
     text: str,
     infer: Infer = same_as_float_input,
+    traits: Trait = Trait.FOLLOWS,
 ) -> Callable[..., Call]:
     """The row of ``relax.nn.<name>(data)``, an element-wise function without attributes."""
 
@@ -81,7 +82,7 @@ def _row(
         return None
 
     body.__name__, body.__doc__ = name, text
-    row = operator(f"relax.nn.{name}", infer, te=te, numpy=numpy, traits=Trait.ELEMENTWISE)
+    row = operator(f"relax.nn.{name}", infer, te=te, numpy=numpy, traits=traits | Trait.ELEMENTWISE)
     return row(body)
 
 
@@ -106,7 +107,7 @@ softsign = _row(
 )
 log_sigmoid = _row(
     "log_sigmoid", topi.nn.log_sigmoid, in_float64(lambda x: -np.logaddexp(0, -x)),
-    "The logarithm of sigmoid(x), without overflow.",
+    "The logarithm of sigmoid(x), without overflow.", traits=Trait.NONE,
 )  # fmt: skip
 hardsigmoid = _row(
     "hardsigmoid", topi.nn.hardsigmoid, reference.hardsigmoid, "min(max(x + 3, 0), 6) / 6."
@@ -125,7 +126,7 @@ tanhshrink = _row(
     same_as_float_input,
     te=topi.nn.leaky_relu,
     numpy=in_float64(lambda x, alpha: np.where(x > 0, x, x * alpha)),
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.FOLLOWS,
 )
 def leakyrelu(data: Expr, alpha: float = 0.01) -> None:
     """x where x > 0, else alpha * x."""
@@ -170,7 +171,7 @@ def celu(data: Expr, alpha: float = 1.0) -> None:
     infer_hardtanh,
     te=topi.nn.hardtanh,
     numpy=reference.hardtanh,
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.FOLLOWS,
 )
 def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> None:
     """x limited to [min_val, max_val]."""

@@ -211,7 +211,7 @@ def _row(rank: int, te: TensorExpression, text: str) -> Callable[..., Call]:
         requires=_convolution,
         window=_reach,
         numpy=reference.conv(rank),
-        traits=Trait.CONTRACTION,
+        traits=Trait.CONTRACTION | Trait.NARROW,
     )
     return row(body)
 
@@ -243,7 +243,7 @@ def _transposed_row(rank: int) -> Callable[..., Call]:
         legalize=_transposed(rank),
         requires=_transposed_convolution,
         numpy=reference.conv_transpose(rank),
-        traits=Trait.CONTRACTION,
+        traits=Trait.CONTRACTION | Trait.NARROW,
     )
     return row(body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, operator
@@ -31,6 +32,12 @@ def infer_dense(call: Call) -> TensorStructInfo:
     return result([*x[:-1], w[0]], dtype, vdevice=data.vdevice)
 
 
-@operator("relax.nn.dense", infer_dense, te=wide_products.dense, numpy=reference.dense)
+@operator(
+    "relax.nn.dense",
+    infer_dense,
+    te=wide_products.dense,
+    numpy=reference.dense,
+    traits=Trait.NARROW,
+)
 def dense(x: Expr, weight: Expr, out_dtype: Dtype | None = None) -> None:
     """x times the transpose of weight: (..., k), (n, k) -> (..., n)."""

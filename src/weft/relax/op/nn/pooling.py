@@ -8,6 +8,7 @@ from collections.abc import Callable
 from weft import topi
 from weft.ir.attrs import Attrs
 from weft.ir.expr import Extent, RelaxExpr
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Ints, Replacements, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
@@ -165,6 +166,7 @@ def _pool_row(kind: str, rank: int, text: str) -> Callable[..., Call]:
         legalize=_pooled(kind, rank),
         window=_reach,
         numpy=reference.pool(rank, is_max=kind == "max"),
+        traits=Trait.FOLLOWS,
     )
     return row(body)
 
@@ -196,6 +198,7 @@ def _adaptive_row(kind: str, rank: int, text: str) -> Callable[..., Call]:
         functools.partial(_infer_adaptive, rank),
         legalize=_covering(kind, rank),
         numpy=reference.adaptive(rank, is_max=kind == "max"),
+        traits=Trait.FOLLOWS,
     )
     return row(body)
 
