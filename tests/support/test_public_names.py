@@ -92,7 +92,7 @@ COMING = {
     "weft.tir": "bijective_layout",
     "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
     "weft.relax": "training",
-    "weft.relax.transform": "Gradient ToMixedPrecision",
+    "weft.relax.transform": "Gradient FewShotTuning",
 }
 
 

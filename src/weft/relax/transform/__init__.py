@@ -30,6 +30,7 @@ from weft.relax.transform.graph.normalize_global_var import NormalizeGlobalVar
 from weft.relax.transform.graph.remove_redundant_reshape import RemoveRedundantReshape
 from weft.relax.transform.graph.remove_unused_outputs import RemoveUnusedOutputs
 from weft.relax.transform.graph.remove_unused_parameters import RemoveUnusedParameters
+from weft.relax.transform.graph.to_mixed_precision import ToMixedPrecision
 from weft.relax.transform.graph.topological_sort import TopologicalSort
 from weft.relax.transform.graph.update_param_struct_info import UpdateParamStructInfo
 from weft.relax.transform.host.compute_prim_value import ComputePrimValue
@@ -111,6 +112,7 @@ __all__ = [
     "SpecializePrimFuncBasedOnCallSite",
     "SplitLayoutRewritePreproc",
     "StaticPlanBlockMemory",
+    "ToMixedPrecision",
     "ToNonDataflow",
     "TopologicalSort",
     "UpdateParamStructInfo",
@@ -133,7 +135,6 @@ _PLANNED = dict.fromkeys(
     "OptimizeLayoutTransform RealizeVDevice "
     "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
     "SplitCallTIRByPattern "
-    "ToMixedPrecision "
     "UpdateVDevice".split(),
     "more passes over graphs",
 )
