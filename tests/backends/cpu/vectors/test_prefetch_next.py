@@ -114,6 +114,27 @@ def test_of_a_panel_that_is_converted_the_narrow_one_is_asked_for(becomes):
     becomes(PrefetchNextIteration(), before, expected)
 
 
+def test_a_copy_in_another_order_is_not_followed():
+    """The place of an element in what was copied would need the loops of the copy."""
+
+    @T.prim_func
+    def func(
+        a: T.Buffer((4, 6), "float32"), b: T.Buffer((3, 6, 32), "bfloat16"),
+        c: T.Buffer((4, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            wide = T.decl_buffer((6, 32), "float32")
+            for k, half in T.grid(3, 2):
+                for x in T.vectorized(32):
+                    wide[k * 2 + half, x] = T.Cast("float32", b[j, k * 2 + half, x])
+            for r in range(4):
+                for k in range(6):
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * wide[k, x]
+
+    assert not prefetches(lowered(func))
+
+
 @pytest.mark.parametrize(
     ("rows", "width", "number"), [(2, 64, 2), (3, 64, 2), (4, 64, 1), (9, 16, 1)]
 )

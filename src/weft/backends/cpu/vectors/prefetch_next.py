@@ -87,8 +87,9 @@ class _Reductions(Visitor):
     def __init__(self, loop: For) -> None:
         self.loop = loop
         self.around: list[For] = []
-        self.copies: dict[int, tuple[Sequence[PrimExpr], BufferLoad]] = {}
-        """``id`` of a buffer -> the indices at which it is stored, and the load that is stored."""
+        self.copies: dict[int, tuple[Sequence[PrimExpr], BufferLoad, set[Var]]] = {}
+        """``id`` of a buffer -> the indices at which it is stored, the load that is stored, and the
+        variables of the loops around that."""
         self.found: dict[Var, list[Stmt]] = {}
 
     def visit_For(self, loop: For) -> None:
@@ -101,7 +102,8 @@ class _Reductions(Visitor):
         """Look at an accumulation: loops whose variables do not index it are the reduction's."""
         value = store.value
         if isinstance(value, Cast) and isinstance(value.value, BufferLoad):
-            self.copies[id(store.buffer)] = store.indices, value.value
+            loops = {loop.loop_var for loop in self.around}
+            self.copies[id(store.buffer)] = store.indices, value.value, loops
         loads = [self.origin(load) for load in collect(value, BufferLoad)]
         if not any(load.buffer is store.buffer for load in loads):
             return
@@ -118,10 +120,12 @@ class _Reductions(Visitor):
         """What a copy that is read was made of; a load of anything else itself."""
         if id(load.buffer) not in self.copies:
             return load
-        places, source = self.copies[id(load.buffer)]
+        places, source, loops = self.copies[id(load.buffer)]
         given = zip(places, load.indices, strict=True)
         at = {place: index for place, index in given if isinstance(place, Var)}
-        return expect(substitute(source, at), BufferLoad)
+        origin = expect(substitute(source, at), BufferLoad)
+        ended = loops - {loop.loop_var for loop in self.around}
+        return load if ended & set(collect(list(origin.indices), Var)) else origin
 
 
 @dataclass(frozen=True)
