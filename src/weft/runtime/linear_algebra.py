@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime import bunch_kaufman
+from weft.runtime.bunch_kaufman import factored, solved
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import register_func
 from weft.support.errors import RuntimeFault
@@ -320,7 +320,7 @@ def ldl_factor(x: np.ndarray, check: bool) -> tuple[np.ndarray, ...]:
     packed, pivots = np.zeros_like(x), np.zeros(x.shape[:-1], np.int32)
     first = np.zeros(x.shape[:-2], np.int32)
     for place in np.ndindex(*x.shape[:-2]):
-        packed[place], pivots[place], first[place] = bunch_kaufman.factored(x[place])
+        packed[place], pivots[place], first[place] = factored(x[place])
     if check and first.any():
         raise np.linalg.LinAlgError("a zero on the diagonal")
     return packed, pivots, first
@@ -336,7 +336,7 @@ def ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
             for item, rank in ((ld, 2), (pivots, 1), (b, 2))]  # fmt: skip
     result = np.zeros(wide[2].shape, b.dtype)
     for place in np.ndindex(*batch):
-        result[place] = bunch_kaufman.solved(*[item[place] for item in wide])
+        result[place] = solved(*[item[place] for item in wide])
     return result
 
 
