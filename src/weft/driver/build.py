@@ -284,7 +284,6 @@ def relax_build(
         with phase("graph"):
             module = relax_pipeline_of(relax_pipeline)(module)
         refuse_trusted_parts(module)
-        refuse_shared_symbols(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:
         module = module.without_attr("external_mods").without_attr("const_name_to_constant")

@@ -24,6 +24,7 @@ from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program, Result
 from weft.support.errors import LegalizeError
 from weft.support.recursion import deep_recursion
+from weft.tir.analysis.shared_symbols import refuse_shared_symbols
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
@@ -53,6 +54,7 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
 
     ``linked`` are the functions of libraries that the executable will import.
     """
+    refuse_shared_symbols(mod)
     kernels = IRModule()
     for var, func in mod.functions.items():
         if isinstance(func, PrimFunc):
