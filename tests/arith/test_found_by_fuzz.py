@@ -75,6 +75,17 @@ def test_digits_joined_to_a_sum_are_terms_of_the_sum_around():
     assert simplified_once(negative, x=3, y=2, z=5) == "7 - z * 3 - x * 30"
 
 
+def test_the_remainder_of_joined_digits_has_no_multiples():
+    """The digits join to a sum whose own remainder has fewer terms."""
+    x, y, z = [tir.Var(name, "int32") for name in "xyz"]
+    index = x * 2 + (y * 8 + z)
+    joined = tir.floordiv(index, 5) * 5 + tir.floormod(index, 5)
+    remainder = tir.floormod(joined, 4)
+    assert simplified_once(remainder, x=8, y=5, z=8) == "(x * 2 + z) % 4"
+    wide = tir.floormod(joined + 21, 4)
+    assert simplified_once(wide, x=8, y=5, z=8) == "(x * 2 + z + 1) % 4"
+
+
 def test_a_condition_inside_is_as_simple_as_one_alone():
     i = tir.Var("i", "int64")
     joined = tir.floormod(i, 2) + tir.floordiv(i, 2) * 2

@@ -54,7 +54,8 @@ def test_a_patch_changes_the_digest_until_it_is_undone(what, monkeypatch):
     assert generator_digest() == before
 
 
-def test_compiling_does_not_change_it_and_every_process_has_the_same():
+def test_compiling_does_not_change_it_and_every_process_has_the_same(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))  # what is in the cache is not compiled
     before = generator_digest()
     llvm_type.__globals__["_TYPES"].pop(DataType("float32x4"), None)
     weft.build(plus_one)

@@ -330,11 +330,19 @@ class CanonicalSimplifier:
         return Split(split.build(), 1, by, 1, floor)
 
     def reduced(self, index: PrimExpr, upper: int) -> PrimExpr:
-        """The index with its constant reduced to [0, upper), which keeps ``index % upper``."""
+        """The index without multiples of ``upper``, which keeps ``index % upper``.
+
+        ``x * 8 + y + 5`` and 4 give ``y + 1``.
+        """
         total = as_sum(self.mutate(index))
-        if 0 <= total.base < upper or not total.splits or self.bounds.may_wrap(index):
+        if not total.splits or self.bounds.may_wrap(index):
             return index
-        return Sum(total.dtype, total.splits, total.base % upper).build()
+        _, rest = total.separate(upper)
+        splits = rest.splits or total.splits
+        if 0 <= total.base < upper and len(splits) == len(total.splits):
+            return index
+        smaller = Sum(total.dtype, splits, total.base % upper).build()
+        return index if self.bounds.may_wrap(smaller) else smaller
 
     def visit_less(self, expr: LT) -> Form:
         """``x*8 + y < 16`` becomes ``x < 2`` where y lies in [0, 8)."""

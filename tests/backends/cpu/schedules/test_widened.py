@@ -15,6 +15,8 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block
 
 RNG = np.random.default_rng(0)
+pytestmark = pytest.mark.sampled(4)
+
 TARGET = "llvm -mcpu=x86-64-v3 -num-cores=1"
 SECOND = np.random.default_rng(1).standard_normal((8, 24, 3, 3)).astype("float32") / 15
 NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}

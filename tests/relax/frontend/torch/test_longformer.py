@@ -89,6 +89,7 @@ class States(Inner):
         return self.model(tokens, global_attention_mask=is_global).last_hidden_state
 
 
+@pytest.mark.slow
 def test_a_mask_in_which_no_token_is_global(transformers):
     tokens = torch.randint(2, 50, (2, 8))
     model = States(small(transformers, "LongformerModel", layers=1))
@@ -103,6 +104,7 @@ class Logits(Inner):
         return result[0] if "logits" in result else (result.start_logits, result.end_logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["SequenceClassification", "QuestionAnswering", "MultipleChoice"])
 def test_heads_that_say_which_tokens_are_global(transformers, head):
     """The first one for classification, else those of the question (or of the choice)."""
