@@ -58,6 +58,8 @@ PIXELS, LINES, DATA, WEIGHTS, PRODUCTS, TILE_LINES, TILES, RESULT = (
 )  # fmt: skip
 STAGES: Final = (PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT)
 """The values of the annotation, in the order in which the stages run; ``WEIGHTS`` may be one."""
+BAND_AXES: Final = 3
+"""How many axes of each stage between the data and the result say which band it is."""
 _INDEX: Final = "int64"
 
 

@@ -30,6 +30,7 @@ from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import BlockRealize
 from weft.tir.transform.loop_partition import HINT
 from weft.topi.nn.winograd import (
+    BAND_AXES,
     DATA,
     LINES,
     PIXELS,
@@ -48,8 +49,6 @@ Stages = Mapping[str, BlockRV]
 
 _WAY: Final = 1024
 """Lines that are a multiple of this many elements apart share few places of the first cache."""
-_BAND: Final = 3
-"""The first axes of each stage: image, band of rows, part of the rows."""
 _LINE: Final = 16
 """Elements of a cache line."""
 
@@ -127,12 +126,12 @@ def _tile_result(sch: Schedule, stages: Stages, final: BlockRV, machine: Machine
 
 def _of_band(sch: Schedule, block: BlockRV) -> list[int]:
     """The shape of what a block writes for one band; only numbers of bands are symbolic."""
-    return [int(extent) for extent in sch.get(block).writes[0].buffer.shape[_BAND:]]
+    return [int(extent) for extent in sch.get(block).writes[0].buffer.shape[BAND_AXES:]]
 
 
 def _is_one_band(sch: Schedule, block: BlockRV) -> bool:
     """Whether a block writes a single band."""
-    bands = sch.get(block).writes[0].buffer.shape[:_BAND]
+    bands = sch.get(block).writes[0].buffer.shape[:BAND_AXES]
     return all(constant_value(extent) == 1 for extent in bands)
 
 
