@@ -71,3 +71,45 @@ def test_a_guard_over_lanes_keeps_divisions_from_faulting():
     a[40] = 100
     with pytest.raises(ZeroDivisionError, match="integer division by zero"):
         weft.build(divided)(a, 0, c)
+
+
+@T.prim_func
+def scalars(
+    a: T.handle, at: T.Buffer((3,), "int32"), c: T.Buffer((3, 4), "int32"),
+    b: T.Buffer((4, 3, 4), "int32"), k: T.int32,
+):  # fmt: skip
+    """Elements that are the same in all lanes: of ``k`` rows, or at places that are given."""
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m), "int32")
+    for i in range(3):
+        for j in T.vectorized(4):
+            b[0, i, j] = T.Select(c[i, j] > 0, A[0, at[i]], -1)
+        for j in T.vectorized(4):
+            b[1, i, j] = T.if_then_else(c[i, j] > 0, A[i // k, 0] + A[0, i % m], -1)
+        for j in T.vectorized(4):
+            b[2, i, j] = T.if_then_else(c[i, j] > 0, A[0, (i + j) % m], -1)
+        for j in T.vectorized(4):
+            b[3, i, j] = T.if_then_else(c[i, j] > 0 and A[0, at[i]] > c[i, j], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "wanted"),
+    [
+        ((1, 4), [0, 10**8, -(10**8)], [[1, 0, 1, 0], [0] * 4, [0] * 4]),
+        ((0, 0), [0, 1, 2], [[0] * 4] * 3),
+        ((1, 0), [0, 1, 2], [[0] * 4] * 3),
+        ((2, 3), [2, -1, 1], [[1] * 4, [0] * 4, [0, 0, 0, 1]]),
+    ],
+)
+def test_elements_of_all_lanes_are_read_where_one_lane_wants_them(shape, at, wanted):
+    """Also where the place is a quotient, whose divisor may be anything if it is not wanted."""
+    a = np.arange(np.prod(shape), dtype="int32").reshape(shape) * 10
+    at, wanted = np.array(at, "int32"), np.array(wanted, "int32")
+    results = np.full((2, 4, 3, 4), 7, "int32")
+    weft.build(scalars)(a, at, wanted, results[0], 2)
+    interp.run(scalars, a, at, wanted, results[1], 2)
+    np.testing.assert_array_equal(*results)
+    at[2], wanted[2, 1] = a.shape[1], 1
+    with pytest.raises(IndexError, match="out of bounds for buffer A"):
+        weft.build(scalars)(a, at, wanted, results[0], 2)

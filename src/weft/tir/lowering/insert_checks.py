@@ -13,9 +13,14 @@ both safe and cheap becomes one that runs both and takes one result, which spare
     j < n and A[j] > 0              T.if_then_else(j < n, A[j] > 0, False)
     T.if_then_else(c, i + 1, i)     T.Select(c, i + 1, i)
 
-A condition on the lanes of a vector masks those loads in its arms that are not proved::
+A condition on the lanes of a vector masks those loads in its arms that are not proved. An element
+that is the same in all lanes is read where any lane wants it (``any`` is a sum over ``m``)::
 
     T.Select(c < d, A[v], w)   T.Let(T.Select(m, A.vload([v], m), w), where={m: c < d})
+    T.Select(c < d, T.Broadcast(A[j], 4), w)
+        T.Let(T.Select(m, T.Broadcast(T.if_then_else(any, A[j], 0), 4), w), where={m: c < d})
+
+The same holds for a load at a quotient: where no lane is wanted, ``DefineIntegers`` divides by 1.
 
 After this pass no further proof is needed to run the program: every access may happen where it
 stands, ``Select``, ``And`` and ``Or`` may compute all of their parts, and ``if_then_else`` computes
@@ -69,19 +74,38 @@ class _InsertChecks(FactMutator):
         self._harmless: dict[int, Node] = {}
         """Expressions (by ``id``) of the walk ``_harmless_in`` that are known not to fault."""
         self._harmless_in: object = None
+        self._quotients: list[e.Var] = []
+        """Variables around this place that an arm on lanes defines with a value that can fault."""
 
     # Accesses.
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         """The load with a test; or with a mask, where only some of its lanes are wanted."""
         rebuilt: BufferLoad = self.visit_default(load)
-        if not self.tests:
-            return rebuilt
-        if rebuilt.predicate is None and index_lanes(load.indices) > 1:
-            wanted = self.mask(load.dtype.lanes)
-            if wanted is not None and not self.is_proved(load):
-                rebuilt = rebuilt.with_(predicate=wanted)
-        return self._tested(rebuilt, load.buffer, rebuilt)
+        is_vector = index_lanes(load.indices) > 1
+        wanted = self.wanted(load.dtype.lanes if is_vector else 1)
+        if wanted is not None and not self._can_fault(load) and not self._is_at_quotient(load):
+            wanted = None
+        if is_vector and wanted is not None:
+            mask = rebuilt.predicate
+            rebuilt = rebuilt.with_(predicate=wanted if mask is None else e.And(mask, wanted))
+        tested = self._tested(rebuilt, load.buffer, rebuilt) if self.tests else rebuilt
+        if is_vector or wanted is None:
+            return tested
+        return op.if_then_else(wanted, tested, op.const(0, load.dtype))
+
+    def _is_at_quotient(self, load: BufferLoad) -> bool:
+        """Whether an index uses a variable whose definition in this arm can fault."""
+        return any(mentions(load.indices, var) for var in self._quotients)
+
+    def visit_Let(self, let: e.Let) -> PrimExpr:
+        """The Let; in an arm on lanes it is noted whether its value can fault."""
+        if not self.masks or not self._can_fault(let.value):
+            return super().visit_Let(let)
+        self._quotients.append(let.var)
+        rebuilt = super().visit_Let(let)
+        self._quotients.pop()
+        return rebuilt
 
     def visit_BufferStore(self, store: s.BufferStore) -> s.Stmt:
         """The store with a test around its value."""
