@@ -3,10 +3,13 @@
     python -m benchmarks.dynamic [--only BERT] [--rounds 6] [--threads 2] [--target "llvm ..."]
 
 Each network is exported once to ONNX with the axes that vary as parameters. weft compiles that
-file once for all sizes, and again for each size that is measured; ONNX Runtime runs the file as it
-is. Each engine is a process of its own; they take turns. Printed for each size: the shortest call
-of the three in milliseconds, fixed / dynamic (1: symbolic sizes cost nothing), ONNX Runtime /
-dynamic (above 1: weft is faster), and how far the dynamic program's result is from ONNX Runtime's.
+file once for all sizes (dynamic), and again for each size that is measured (fixed). *hot* is the
+program that calls of this size run once they have taken long (docs/design/0021), without the
+microsecond that finding it takes. ONNX Runtime runs the file as it is. Each engine is a process of
+its own; they take turns. Printed for each size: the shortest call of the four in milliseconds,
+fixed / dynamic and fixed / hot (1: symbolic sizes cost nothing), ONNX Runtime / dynamic and ONNX
+Runtime / hot (above 1: weft is faster), and how far the dynamic program's result is from ONNX
+Runtime's.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import weft
 from benchmarks.options import chosen, positive, status_of
 from benchmarks.rows import Input
 from benchmarks.turns import Contender, output_of, take_turns
+from weft.runtime.model.compiled_model import CompiledModel
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,23 @@ def onnx_file(network: DynamicNetwork, folder: Path) -> Path:
     return path
 
 
-def weft_file(path: Path, name: str, shape: Sequence[int] | None, target: str | None) -> Path:
-    """The file compiled for one shape of its input, or for all."""
+def weft_file(path: Path, name: str, model: CompiledModel) -> Path:
+    """A file of the compiled model, beside that of the network."""
     stored = path.with_name(f"{name}.weft")
-    shapes = None if shape is None else {"x": tuple(shape)}
-    weft.compile(path, shapes, target=target).save(stored)
+    model.save(stored)
     return stored
 
 
-Ratios = tuple[float, float]
-"""fixed / dynamic, ONNX Runtime / dynamic."""
+def hot_program(model: CompiledModel, size: Input) -> CompiledModel:
+    """The program that calls of this size run once they are hot."""
+    inputs = (size.array(np.random.default_rng(1)),)
+    model.specialize(*inputs)
+    assert model.hot_shapes is not None
+    return model.hot_shapes.program_for(model, inputs, {})
+
+
+Ratios = tuple[float, ...]
+"""fixed / dynamic, fixed / hot, ONNX Runtime / dynamic, ONNX Runtime / hot."""
 
 
 def measure(network: DynamicNetwork, options: argparse.Namespace) -> list[Ratios]:
@@ -94,13 +105,16 @@ def measure(network: DynamicNetwork, options: argparse.Namespace) -> list[Ratios
     ratios = []
     with tempfile.TemporaryDirectory() as name:
         path = onnx_file(network, Path(name))
-        dynamic = weft_file(path, "dynamic", None, options.target)
+        model = weft.compile(path, target=options.target)
+        dynamic = weft_file(path, "dynamic", model)
         for index, size in enumerate(network.sizes):
-            fixed = weft_file(path, f"fixed{index}", size.shape, options.target)
+            fixed = weft.compile(path, {"x": tuple(size.shape)}, target=options.target)
             contenders = [
-                Contender("fixed", "weft", fixed), Contender("dynamic", "weft", dynamic),
+                Contender("fixed", "weft", weft_file(path, f"fixed{index}", fixed)),
+                Contender("hot", "weft", weft_file(path, f"hot{index}", hot_program(model, size))),
+                Contender("dynamic", "weft", dynamic),
                 Contender("ONNX Runtime", "ONNX Runtime", path),
-            ]  # fmt: skip
+            ]
             label = f"{network.name}, {'x'.join(map(str, size.shape))}"
             ratios.append(_row(label, contenders, size, Path(name), options))
     return ratios
@@ -115,16 +129,16 @@ def _row(
     for contender, engine in zip(contenders, engines, strict=True):
         if engine.error:
             raise weft.TVMError(f"{label}, {contender.label}: {engine.error}")
-    fixed, dynamic, peer = [min(engine.seconds) for engine in engines]
-    own, wanted = [output_of(engine, folder) for engine in engines[1:]]
+    fixed, hot, dynamic, peer = [min(engine.seconds) for engine in engines]
+    own, wanted = [output_of(engine, folder) for engine in engines[2:]]
     apart = float(np.abs(own - wanted).max() / np.abs(wanted).max())
     for engine in engines:
         engine.stop()
-    times = "".join([f"{seconds * 1e3:>10.3f}" for seconds in (fixed, dynamic, peer)])
-    print(
-        f"{label:<42}{times}{fixed / dynamic:>8.2f}{peer / dynamic:>8.2f}{apart:>9.1e}", flush=True
-    )
-    return fixed / dynamic, peer / dynamic
+    times = "".join([f"{seconds * 1e3:>10.3f}" for seconds in (fixed, hot, dynamic, peer)])
+    ratios = fixed / dynamic, fixed / hot, peer / dynamic, peer / hot
+    shown = "".join([f"{ratio:>8.2f}" for ratio in ratios])
+    print(f"{label:<42}{times}{shown}{apart:>9.1e}", flush=True)
+    return ratios
 
 
 def main() -> None:
@@ -136,10 +150,11 @@ def main() -> None:
     parser.add_argument("--target", default=None, help='weft\'s target, like "llvm -mcpu=haswell"')
     options = parser.parse_args()
     networks = chosen(DYNAMIC_NETWORKS, options.only)
-    heads = "".join([f"{head:>10}" for head in ("fixed", "dynamic", "ORT")])
-    print(f"{'milliseconds':<42}{heads}   fix/dyn ORT/dyn    apart")
+    heads = "".join([f"{head:>10}" for head in ("fixed", "hot", "dynamic", "ORT")])
+    print(f"{'milliseconds':<42}{heads} fix/dyn fix/hot ORT/dyn ORT/hot    apart")
     ratios = [pair for network in networks for pair in measure(network, options)]
-    for index, title in enumerate(("fixed / dynamic", "ONNX Runtime / dynamic")):
+    titles = "fixed / dynamic", "fixed / hot", "ONNX Runtime / dynamic", "ONNX Runtime / hot"
+    for index, title in enumerate(titles):
         column = [pair[index] for pair in ratios]
         mean = statistics.geometric_mean(column)
         print(f"{title}: geometric mean {mean:.2f}, least {min(column):.2f}")

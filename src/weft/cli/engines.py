@@ -27,7 +27,8 @@ import numpy as np
 import weft
 from weft.cli.errors import error_text
 from weft.cli.models import find_model
-from weft.runtime.model.compiled_model import CompiledModel, to_torch
+from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.model.values import to_torch
 from weft.runtime.timing import seconds_of_calls
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError

@@ -18,7 +18,8 @@ import numpy as np
 import weft
 from weft.cli.arguments import InputSpec, Sizes, parse_input, parse_sizes, random_array
 from weft.driver.sources import function_of
-from weft.runtime.model.compiled_model import CompiledModel, to_torch
+from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.model.values import to_torch
 from weft.support.errors import IRValueError, TVMError
 
 KINDS = (

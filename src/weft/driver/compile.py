@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from weft.driver import model_cache
+from weft.driver import model_cache, specialization
 from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
 from weft.driver.pipeline import Pipeline, relax_pipeline_of
 from weft.driver.progress import Progress
@@ -47,6 +47,7 @@ def compile(  # noqa: A001 - TVM's name
     dtype: str | None = None,
     verify: bool = False,
     cache: bool = True,
+    hot_shapes: int = 4,
     relax_pipeline: Pipeline = "weft",
     tir_pipeline: Pipeline = "default",
     **options: object,
@@ -72,6 +73,9 @@ def compile(  # noqa: A001 - TVM's name
             native code with them; ``verification`` of the model lists what was not compared.
         cache: whether whole models are kept on disk and found again; their object code is in
             any case (``WEFT_NO_CACHE=1`` turns both off).
+        hot_shapes: for a model of symbolic sizes, how many combinations of sizes on which calls
+            spend long get programs of their own, compiled in the background (0: none). It needs
+            the cache of models.
         relax_pipeline: passes on the graph: a name, a pass, or None.
         tir_pipeline: passes on kernels: ``"default"`` or a pass.
         options: what the importer takes beside (``custom_converters=`` for torch).
@@ -108,33 +112,55 @@ def compile(  # noqa: A001 - TVM's name
             with phase("cache"):
                 key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
                 stored = None if key is None else model_cache.load(key, num_threads)
-            if stored is not None:
+            if stored is not None and key is not None:
+                specialization.attach(stored, key, hot_shapes)
                 return _revived(stored, request, resolved, (relax_pipeline, tir_pipeline))
         with _verified(verify) as verification, listening(progress.stage):
             # torch keeps some errors while it exports, and with them the local variables of this
             # function. So the model must not be one of these.
             pipelines = (relax_pipeline, tir_pipeline)
-            return _finished(_made(request, resolved, pipelines), num_threads, key, verification)
+            return _finished(
+                _compiled(request, resolved, pipelines),
+                num_threads,
+                verification,
+                lambda model: _keep(model, key, resolved, pipelines, hot_shapes),
+            )
 
 
 def _finished(
     model: CompiledModel,
     num_threads: int | None,
-    key: str | None,
     verification: Callable[[], object],
+    keep: Callable[[CompiledModel], None],
 ) -> CompiledModel:
-    """Set the model's number of threads, and store it in the cache if there is a key."""
-    model.num_threads = num_threads
-    model.verification = verification()
-    if key is not None:
-        tell("writing it to the cache")
-        with phase("cache"):
-            model_cache.store(key, model)
+    """The model with its number of threads and what was verified, after it is kept."""
+    model.num_threads, model.verification = num_threads, verification()
+    keep(model)
     return model
 
 
+def _keep(
+    model: CompiledModel,
+    key: str | None,
+    target: Target,
+    pipelines: tuple[Pipeline, Pipeline],
+    hot_shapes: int,
+) -> None:
+    """Store a model in the cache, and what its programs for hot sizes are compiled from."""
+    if key is None:
+        return
+    tell("writing it to the cache")
+    with phase("cache"):
+        model_cache.store(key, model)
+        if hot_shapes > 0:
+            specialization.keep_source(key, model, target, pipelines)
+            specialization.attach(model, key, hot_shapes)
+
+
 @rare_collections
-def _made(request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]) -> CompiledModel:
+def _compiled(
+    request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]
+) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")
     with phase("import"):
@@ -198,7 +224,7 @@ def _revived(
     def source(fmt: str) -> Callable[[], str]:
         def compiled_again() -> str:
             with context:
-                return _made(request, target, pipelines).kernels.get_source(fmt)
+                return _compiled(request, target, pipelines).kernels.get_source(fmt)
 
         return compiled_again
 

@@ -13,6 +13,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,8 @@ from weft.support.errors import ArtifactError, TVMError
 from weft.target.target import Target
 
 _DEFAULT_MIB: Final = 4096
+SOURCE: Final = "-source"
+"""The end of the name of a file that has the imported model, not the compiled one."""
 _ROOMS: Final = (
     "support", "ir", "target", "arith", "tir", "te", "topi", "relax", "dlight", "codegen",
     "runtime", "script", "driver", "backends",
@@ -64,7 +67,7 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     pipelines = [item for item in settings if isinstance(item, str)]
     if not all(item == "default" or is_ours(item) for item in pipelines):
         return None
-    added = (sources_of(backend_of(target)), insertions.key(), _rules_key())
+    added = (*additions(target), _converters_key())
     if None in added:
         return None
     name, described = _described(request)
@@ -90,6 +93,17 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     return digest.hexdigest()
 
 
+def additions(target: Target) -> tuple[bytes | None, ...]:
+    """What identifies the parts of the compiler behind the importers that are not weft's own.
+
+    None stands for a part that cannot be identified.
+    """
+    rules: list[object] = []
+    for operator, rule in legalisations().items():
+        rules += [rule, operator.get_attr("te"), operator.get_attr("numpy")]
+    return sources_of(backend_of(target)), insertions.key(), digest_of_rules(rules)
+
+
 def _described(request: Request) -> tuple[str, bytes | None]:
     """(kind of model, bytes that identify it among models of its kind, or None)."""
     if isinstance(request.model, IRModule):
@@ -108,14 +122,12 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | None)
 
 
-def _rules_key() -> bytes | None:
-    """Bytes that identify the rules of legalisation and the converters from outside of weft.
+def _converters_key() -> bytes | None:
+    """Bytes that identify the converters from outside of weft; None if one cannot be identified.
 
-    Those of plug-ins are identified by their sources. None if one cannot be identified.
+    Those of plug-ins are identified by their sources.
     """
     rules: list[object] = []
-    for operator, rule in legalisations().items():
-        rules += [rule, operator.get_attr("te"), operator.get_attr("numpy")]
     for name, table in _CONVERTERS:
         loaded = sys.modules.get(name)  # to register a converter one must have loaded the module
         for row in () if loaded is None else getattr(loaded, table).values():
@@ -147,6 +159,22 @@ def store(key: str, model: CompiledModel) -> None:
     except (ArtifactError, NotImplementedError):
         return
     sweep(path.parent, limit)
+
+
+def store_source(key: str, data: bytes) -> None:
+    """Keep the bytes of an imported model; nothing is stored if they are too many."""
+    path, limit = _path(key + SOURCE), _limit()
+    if path is None or len(data) > limit // 2:
+        return
+    with suppress(ArtifactError):
+        write_file(path, data, durable=False)
+        sweep(path.parent, limit)
+
+
+def source_path(key: str) -> Path | None:
+    """The file that ``store_source`` wrote, if it is there."""
+    path = _path(key + SOURCE)
+    return path if path is not None and path.exists() else None
 
 
 def _limit() -> int:

@@ -187,7 +187,7 @@ def main() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     threading.stack_size(_WATCHER_STACK)
-    threading.Thread(target=_end_with_the_parent, args=(source,), daemon=True).start()
+    threading.Thread(target=end_with_the_parent, args=(source,), daemon=True).start()
     requests = _poll(source, select.POLLIN)
     kind, payload = READY, b""
     while True:
@@ -217,7 +217,7 @@ def _poll(source: int, event: int) -> select.poll:
     return poll
 
 
-def _end_with_the_parent(source: int) -> None:
+def end_with_the_parent(source: int) -> None:
     """End the process as soon as the other end of its input is closed, even while LLVM works.
 
     A poll for no event waits for exactly that: POLLHUP is reported unasked.

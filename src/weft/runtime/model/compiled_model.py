@@ -18,13 +18,23 @@ import numpy as np
 
 from weft.runtime.artifact.weft_file import Artifact, as_path, damage_of, read_file, write_file
 from weft.runtime.call.tensor_call import TensorCall
+from weft.runtime.model.hot_shapes import HotShapes
 from weft.runtime.model.memory_report import MemoryReport, report_memory
 from weft.runtime.model.misfits import explain
 from weft.runtime.model.result_memory import may_return_foreign_memory, own_results
 from weft.runtime.model.signature import Signature, Tree, check_range, rebuild
+from weft.runtime.model.values import (
+    as_array,
+    converted,
+    holds_any,
+    readable,
+    to_numpy,
+    to_torch,
+    write_into,
+)
 from weft.runtime.module import Module
 from weft.runtime.native.object_code import check_processor
-from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.runtime.ndarray import NDArray
 from weft.runtime.profiling import Report
 from weft.runtime.providers import provide_for
 from weft.runtime.registry import PackedFunc
@@ -34,10 +44,8 @@ from weft.runtime.vm.bytecode import Pattern
 from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
-from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
+from weft.support.errors import IRValueError, TVMError, UnsupportedError
 from weft.support.public_entry import public_entry, tell_fault
-
-_NATIVE_NUMPY = frozenset("biuf")
 
 
 class CompiledModel(Executable):
@@ -74,6 +82,8 @@ class CompiledModel(Executable):
         self.entry = entry
         self.verification: object = None  # what verify=True compared (weft.relax.reference.verify)
         self._tensor_call: TensorCall | None
+        self.hot_shapes: HotShapes[CompiledModel] | None = None
+        """Programs for sizes that most calls have (``weft.driver.specialization`` sets it)."""
         self.num_threads = num_threads
         self.states = list(states)
         self.machine = VirtualMachine(executable)  # not this object: it would keep itself alive
@@ -97,16 +107,25 @@ class CompiledModel(Executable):
     def num_threads(self, count: int | None) -> None:
         self._num_threads = count
         self._tensor_call = None  # one has the number in it
+        if self.hot_shapes is not None:
+            self.hot_shapes.set_num_threads(count)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run the model; see the class."""
+        hot = self.hot_shapes
+        if hot is None or self.machine.instrument is not None:
+            return self.run_as_compiled(args, kwargs)
+        return hot.call(self, args, kwargs)
+
+    def run_as_compiled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
+        """A call of the program that the model was compiled to, whatever the sizes."""
         try:
             if self._is_direct and not kwargs and self.machine.instrument is None:
                 call = self._tensor_call or self._make_tensor_call
                 result = call(*args)  # most calls
                 if result is not NotImplemented:
                     return result
-            given = self._given(args, kwargs)
+            given = self.given_inputs(args, kwargs)
             if self.signature.states:
                 with self._lock:  # a state is read, computed and written as one step
                     return self._run(given)
@@ -128,7 +147,9 @@ class CompiledModel(Executable):
         self._tensor_call = call if tree == ("leaf", 0) else _rebuilding(call, tree)
         return self._tensor_call(*args)
 
-    def _given(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Sequence[object]:
+    def given_inputs(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> Sequence[object]:
         """The inputs of ``main`` as the caller and the model hold them."""
         signature = self.signature
         if self._plain and not kwargs and len(args) == len(signature.inputs):
@@ -139,14 +160,14 @@ class CompiledModel(Executable):
         return given
 
     def _values(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
-        return [_ready(value) for value in self._given(args, kwargs)]
+        return [readable(value) for value in self.given_inputs(args, kwargs)]
 
     def _run(self, given: Sequence[object]) -> Any:
-        values = [_ready(value) for value in given]
+        values = [readable(value) for value in given]
         outputs = self._outputs(values)
         if self._writes:
             self._write_back(given, outputs)
-        return self._returned(outputs, to_torch if self._wants_torch(values) else _to_numpy)
+        return self._returned(outputs, to_torch if self._wants_torch(values) else to_numpy)
 
     def _outputs(self, values: Sequence[object]) -> Sequence[NDArray]:
         """What the entry gives for inputs whose memory it can read."""
@@ -165,7 +186,7 @@ class CompiledModel(Executable):
 
     def _returned(self, outputs: Sequence[object], convert: Callable[[NDArray], object]) -> Any:
         """Outputs in the model's own structure."""
-        return rebuild(self.signature.result, [_converted(item, convert) for item in outputs])
+        return rebuild(self.signature.result, [converted(item, convert) for item in outputs])
 
     def _call_entry(self, values: Sequence[object]) -> Any:
         entry = self.machine.callable_of(self.entry)
@@ -180,9 +201,9 @@ class CompiledModel(Executable):
     def _write_back(self, given: Sequence[object], outputs: Sequence[NDArray]) -> None:
         """Give states, and inputs that the model writes, their new content."""
         for state, tensor in zip(self.signature.states, self.states, strict=True):
-            _write(tensor, outputs[state.output])
+            write_into(tensor, outputs[state.output])
         for source, output in self.signature.written:
-            _write(given[source], outputs[output])  # a value may be a compact copy
+            write_into(given[source], outputs[output])  # a value may be a compact copy
 
     def _check_ranges(self, values: Sequence[Any]) -> None:
         for where, source, axis, low, high in self._ranges:
@@ -196,9 +217,9 @@ class CompiledModel(Executable):
         if torch is None:
             return False
         given = [values[place] for place in self._given_at]
-        if torch.Tensor in [type(value) for value in given] or _any_tensor(given, torch.Tensor):
+        if torch.Tensor in [type(value) for value in given] or holds_any(given, torch.Tensor):
             return True
-        return self.signature.source == "torch" and not _any_tensor(given, (np.ndarray, NDArray))
+        return self.signature.source == "torch" and not holds_any(given, (np.ndarray, NDArray))
 
     def _explain(self, values: Sequence[object]) -> None:
         """Raise the error of the first input that does not fit, by its place in the arguments."""
@@ -232,7 +253,7 @@ class CompiledModel(Executable):
         self._explain(values)
         self._check_ranges(values)
         with self._threads():
-            return self.machine.profile(self.entry, *values)
+            return self._program_for(args, kwargs).machine.profile(self.entry, *values)
 
     def benchmark(
         self,
@@ -247,11 +268,40 @@ class CompiledModel(Executable):
         Each of ``repeat`` times is the mean of ``number`` calls, or of as many as take
         ``min_repeat_ms``. A model's own keyword arguments of these names are given by position.
         """
+        program = self._program_for(args, kwargs)
         values = self._values(args, kwargs)
-        self._run(values)  # checks, warms up
-        entry = self.machine.callable_of(self.entry)
+        program._run(values)  # checks, warms up
+        entry = program.machine.callable_of(self.entry)
         with self._threads():
             return Evaluator(PackedFunc(entry, self.entry), number, repeat, min_repeat_ms)(*values)
+
+    def specialize(self, *args: object, **kwargs: object) -> None:
+        """Compile a program for the sizes of these inputs, which calls of these sizes run then.
+
+        Sizes that calls spend much time on get one by themselves, in the background
+        (``weft.compile(hot_shapes=)``); this method waits for it. UnsupportedError for a model that
+        was not compiled for symbolic sizes, or not in this process.
+        """
+        if self.hot_shapes is None:
+            raise UnsupportedError(
+                f"{self.signature.name}: only a model that weft.compile gave for symbolic sizes, "
+                "with a cache and with hot_shapes above 0, can have programs for single sizes"
+            )
+        extents = self.hot_shapes.extents_of(self, args, kwargs)
+        if extents is None:
+            self._explain(self._values(args, kwargs))
+            raise IRValueError(f"{self.signature.name}: expected inputs of a call")
+        self.run_as_compiled(args, kwargs)  # raises where a call would
+        self.hot_shapes.compile(extents)
+
+    def _program_for(self, args: Sequence[object], kwargs: Mapping[str, object]) -> CompiledModel:
+        """This model, or the program for the sizes of these inputs."""
+        hot = self.hot_shapes
+        return self if hot is None else hot.program_for(self, args, kwargs)
+
+    def constant_bytes(self) -> int:
+        """How many bytes the weights have."""
+        return sum([constant._array.nbytes for constant in self.program.constants])
 
     def memory(self, *args: object, **kwargs: object) -> MemoryReport:
         """Bytes of working memory, constants and outputs; for inputs of these shapes if given."""
@@ -299,7 +349,7 @@ class CompiledModel(Executable):
 
         Calls that are under way in other threads end as usual.
         """
-        self._is_direct, self._tensor_call = False, None
+        self._is_direct, self._tensor_call, self.hot_shapes = False, None, None
         closed: Any = _Closed(self.signature.name)
         self.machine = self.program = self.kernels = self.hosts = self.code = closed
         self._flops = self._module = self._text = closed
@@ -354,75 +404,6 @@ def _rebuilding(call: TensorCall, tree: Tree) -> TensorCall:
         return rebuild(tree, outputs if type(outputs) is tuple else (outputs,))
 
     return rebuilt
-
-
-def _ready(value: Any) -> object:
-    """An input whose memory compiled code can read: copied only where it is not compact."""
-    kind = type(value)
-    if kind is NDArray:
-        return value if value._compact else NDArray(np.ascontiguousarray(value._array))
-    if kind is np.ndarray:
-        return value if value.flags.carray else np.array(value, order="C")
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        if value.is_nested:
-            raise IRTypeError(
-                "expected a dense tensor, got a nested one; torch.nested.to_padded_tensor makes one"
-            )
-        if value.layout is torch.strided and not value.is_contiguous():
-            value = value.contiguous()
-        return value.resolve_neg() if value.is_neg() else value
-    if isinstance(value, np.generic):
-        return np.asarray(value)
-    if isinstance(value, tuple | list):
-        return tuple([_ready(item) for item in value])
-    if isinstance(value, np.ndarray):
-        return np.array(value)
-    return value
-
-
-def _any_tensor(values: Sequence[object], kinds: tuple[type, ...]) -> bool:
-    for value in values:
-        if _any_tensor(value, kinds) if isinstance(value, tuple) else isinstance(value, kinds):
-            return True
-    return False
-
-
-def _converted(value: object, convert: Callable[[NDArray], object]) -> Any:
-    if isinstance(value, NDArray):
-        return convert(value)
-    if isinstance(value, tuple):
-        return tuple([_converted(item, convert) for item in value])
-    return value
-
-
-def _to_numpy(value: NDArray) -> np.ndarray:
-    return value._array  # noqa: SLF001 - the same room
-
-
-def to_torch(value: NDArray) -> Any:
-    """The torch tensor on an array's memory; torch must be loaded."""
-    array = value._array  # noqa: SLF001 - the same room
-    torch = sys.modules["torch"]
-    if array.dtype.kind in _NATIVE_NUMPY:
-        return torch.from_numpy(array)
-    return torch.from_dlpack(value)
-
-
-def _write(target: Any, value: NDArray) -> None:
-    """Give a tensor that the caller or the model holds its new content."""
-    if isinstance(target, NDArray):
-        target.copyfrom(value)
-    elif isinstance(target, np.ndarray):
-        target[...] = _to_numpy(value)
-    else:
-        with sys.modules["torch"].no_grad():
-            target.copy_(to_torch(value))
-
-
-def as_array(value: object) -> NDArray:
-    """The NDArray on the memory of a state."""
-    return value if isinstance(value, NDArray) else from_dlpack(value)
 
 
 @public_entry("weft.load")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from weft.relax.frontend.nn import spec as specs
 from weft.runtime.containers import ShapeTuple
-from weft.runtime.model.compiled_model import to_torch
+from weft.runtime.model.values import to_torch
 from weft.runtime.ndarray import NDArray, from_dlpack, is_torch_tensor
 from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.errors import IRKeyError, IRTypeError
