@@ -13,12 +13,12 @@ shows one plan and what each printer does with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
-from weft.runtime.extent import Extent, names_in
+from weft.runtime.extent import Extent, evaluate, names_in
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Result
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.support.lazy_property import lazy_property
@@ -212,6 +212,38 @@ class CallPlan:
         """The symbols that arguments bind, in order."""
         return tuple([step.symbol for step in self.checks if isinstance(step, Bind)])
 
+    def symbols_from_shapes(self) -> tuple[tuple[str, int, int], ...] | None:
+        """Each symbol, and which axis of which argument binds it; None where others bind one."""
+        binds = [step for step in self.checks if isinstance(step, Bind)]
+        if any(step.of != "shape" for step in binds):
+            return None
+        return tuple([(step.symbol, step.argument, step.axis) for step in binds])
+
+    def for_extents(self, values: Mapping[str, int]) -> CallPlan | None:
+        """The plan of calls in which the symbols have these values: all its shapes are numbers.
+
+        None where such a call fails a check of extents. Sizes of working memory and symbols that
+        are passed stay as they are.
+        """
+        checks: list[Check] = []
+        for step in self.checks:
+            match step:
+                case Take():
+                    shape = _numbers(step.param.shape, values)
+                    checks.append(replace(step, param=replace(step.param, shape=shape)))
+                case Compare() if step.strides is None:
+                    checks.append(replace(step, shape=_numbers(step.shape, values)))
+                case Limit():
+                    if values[step.symbol] > step.most:
+                        return None
+                case Cast():
+                    if _numbers(step.actual, values) != _numbers(step.resolved, values):
+                        return None
+                case _:
+                    checks.append(step)
+        outputs = [Output(item.dtype, _numbers(item.shape, values)) for item in self.outputs]
+        return replace(self, checks=tuple(checks), outputs=tuple(outputs))
+
     def place(self, argument: int) -> str:
         """What messages call an argument: ``f: argument 1 (x)``."""
         take = self.takes[argument]
@@ -233,6 +265,10 @@ class CallPlan:
             yield from _names(output.shape)
         if self.arena is not None and self.arena.planned is not None:
             yield from self.arena.planned.symbols
+
+
+def _numbers(extents: tuple[Extent, ...], values: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple([evaluate(extent, values) for extent in extents])
 
 
 def _names(extents: tuple[Extent, ...]) -> Iterator[str]:

@@ -42,12 +42,12 @@
   ptr,  ; 0 function
   i64,  ; 1 inputs
   i64,  ; 2 outputs
-  i64,  ; 3 handles: working memory, constants: those that there are, in this order
+  i64,  ; 3 handles: arguments beside tensors: how many words there are
   ptr,  ; 4 expected: an %expected for each input, then for each output
   ptr,  ; 5 prototypes: a %tensor for each output
   ptr,  ; 6 arena: working memory, unless a call has it
   i64,  ; 7 has_arena
-  ptr,  ; 8 constants
+  ptr,  ; 8 words: the handles; working memory, where there is any, takes the place of the first
   i32,  ; 9 threads: of parallel loops; 0: as the process has it
   i32,  ; 10 count_key: pthread key of the address of a thread's own number
   i64,  ; 11 type_offset: of an object's class in the object
@@ -463,16 +463,30 @@ entry:
   %outputs = load i64, ptr %outputs.at
   %handles.at = getelementptr %call, ptr %call, i32 0, i32 3 ; handles
   %handles = load i64, ptr %handles.at
-  %constants.at = getelementptr %call, ptr %call, i32 0, i32 8 ; constants
-  %constants = load ptr, ptr %constants.at
+  %words.at = getelementptr %call, ptr %call, i32 0, i32 8 ; words
+  %words = load ptr, ptr %words.at
   %tensors = add i64 %inputs, %outputs
   %all = add i64 %tensors, %handles
-  %no.arena = icmp eq ptr %arena, null
-  %first = select i1 %no.arena, ptr %constants, ptr %arena
   %first.at = getelementptr ptr, ptr %arguments, i64 %tensors
-  store ptr %first, ptr %first.at
-  %second.at = getelementptr ptr, ptr %first.at, i64 1
-  store ptr %constants, ptr %second.at
+  br label %copy
+copy:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %word ]
+  %end = icmp eq i64 %i, %handles
+  br i1 %end, label %memory, label %word
+word:
+  %word.at = getelementptr ptr, ptr %words, i64 %i
+  %word.value = load ptr, ptr %word.at
+  %handle.at = getelementptr ptr, ptr %first.at, i64 %i
+  store ptr %word.value, ptr %handle.at
+  %i.next = add i64 %i, 1
+  br label %copy
+memory:
+  %no.arena = icmp eq ptr %arena, null
+  br i1 %no.arena, label %start, label %place
+place:
+  store ptr %arena, ptr %first.at
+  br label %start
+start:
   %threads.at = getelementptr %call, ptr %call, i32 0, i32 9 ; threads
   %threads = load i32, ptr %threads.at
   %before = load i32, ptr %count.at

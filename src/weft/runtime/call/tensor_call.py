@@ -4,8 +4,11 @@ A CallPlan printed as the table that this function reads.
 
 The way through Python (weft.runtime.call.native_entry) takes some microseconds, more than a small
 model computes. Tensors of a class that offers DLPack's exchange functions in C, as PyTorch's, are
-read and made without it, for functions whose shapes are numbers. Every call that is not as usual
-answers ``NotImplemented``, and the caller goes the way through Python.
+read and made without it. Every call that is not as usual answers ``NotImplemented``, and the caller
+goes the way through Python.
+
+The table has numbers for shapes. For a function of symbolic shapes there is a table for each
+combination of extents that has come several times (``CallsBySize``).
 """
 
 from __future__ import annotations
@@ -13,14 +16,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from weft.runtime.call.abi import DLPACK_BOOL, DLDataType, DLDevice, DLTensor
-from weft.runtime.call.native_entry import constant_table
-from weft.runtime.call.plan import CallPlan, Compare, Count, Take, plan_of_entry
+from weft.runtime.call.native_entry import constant_table, make_planner
+from weft.runtime.call.plan import Bind, CallPlan, Compare, Count, Pass, Rank, Take, plan_of_entry
 from weft.runtime.call.tensor_call_ir import (
     CALL_FIELDS,
     EXPECTED_FIELDS,
@@ -53,10 +57,22 @@ _TYPE_OFFSET: Final = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 _KINDS: Final = frozenset({"bool", "int", "uint", "float", "bfloat"})
 """Kinds of numbers that DLPack and weft write alike; bool differs and is looked after."""
 
-_PRINTED: Final = (Count, Take, Compare)
-"""The steps of a plan that the table has: the number of arguments, each as it is expected."""
-_PASSED: Final = frozenset({"argument", "output", "arena", "constants"})
+_PRINTED: Final = (Count, Take, Compare, Bind, Rank)
+"""The steps of a plan that the table has: the number of arguments, each as it is expected. Where
+shapes are numbers, these say what symbols are and how many axes there are."""
+_PASSED: Final = frozenset({"argument", "output", "arena", "offsets", "constants", "symbol"})
 """The kinds of native arguments that the native code passes, in this order."""
+_OFTEN: Final = 8
+"""After how many calls of some extents there is a native call for them."""
+_KEPT: Final = 16
+"""For how many combinations of extents there are native calls at a time."""
+_COUNTED: Final = 1024
+"""For how many combinations of extents calls are counted, before counting begins anew."""
+_MOST_WORKING_MEMORY: Final = 1 << 20
+"""Bytes of working memory with which symbolic shapes get native calls: each has its own."""
+
+Range = tuple[int | None, int | None]
+"""The least and the greatest value of a symbol; None: no limit."""
 
 Item = tuple[str, tuple[int, ...], int]
 """A tensor as it is expected: data type, shape, alignment of its memory in bytes."""
@@ -95,20 +111,102 @@ def make_tensor_call(
     constants: Sequence[NDArray],
     tensor_class: type,
     threads: int | None,
+    ranges: Mapping[str, Range] | None = None,
 ) -> TensorCall | None:
     """The native call of ``entry`` on tensors of ``tensor_class``; None where there can be none.
 
     Args:
         threads: of parallel loops in these calls; None: as the process has it.
+        ranges: the least and the greatest value of symbols.
     """
-    exchange = _exchange_of(tensor_class)
     plan = plan_of_entry(entry)
-    if exchange is None or own_count_key() < 0 or not _is_direct(plan):
+
+    def native(values: Mapping[str, int]) -> TensorCall | None:
+        return _native_call(plan, values, host, constants, tensor_class, threads)
+
+    if not plan.symbols:
+        return native({})
+    places = plan.symbols_from_shapes()
+    return None if places is None else CallsBySize(places, ranges or {}, native)
+
+
+class CallsBySize:
+    """The native calls of a function of symbolic shapes, for combinations of extents that come.
+
+    A table takes longer to write than it saves in one call, and has working memory of its own. So
+    there is one for extents that came ``_OFTEN`` times, for few at a time, and none where calls
+    need much working memory, beside which the way through Python takes no time.
+
+    Args:
+        places: each symbol, and which axis of which argument is its value.
+        ranges: the least and the greatest value of symbols.
+        native: makes the call for values of the symbols; None where there can be none.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[tuple[str, int, int]],
+        ranges: Mapping[str, Range],
+        native: Callable[[Mapping[str, int]], TensorCall | None],
+    ) -> None:
+        self._symbols = [symbol for symbol, _, _ in places]
+        self._places = [(argument, axis) for _, argument, axis in places]
+        self._ranges, self._native = ranges, native
+        self._calls: dict[tuple[int, ...], TensorCall] = {}
+        self._counts: Counter[tuple[int, ...]] = Counter()
+
+    def __call__(self, *args: Any) -> object:
+        """The result, or ``NotImplemented``."""
+        try:
+            extents = tuple([args[argument].shape[axis] for argument, axis in self._places])
+        except (AttributeError, IndexError, TypeError):
+            return NotImplemented
+        call = self._calls.get(extents)
+        return self._add(extents) if call is None else call(*args)
+
+    def _add(self, extents: tuple[int, ...]) -> object:
+        """Count a call that goes through Python; after some of them, the next ones do not."""
+        if len(self._counts) >= _COUNTED:
+            self._counts.clear()
+        self._counts[extents] += 1
+        if self._counts[extents] >= _OFTEN and all(type(extent) is int for extent in extents):
+            if len(self._calls) >= _KEPT:
+                self._calls.clear()  # other threads may be in some of them, which keep themselves
+            values = dict(zip(self._symbols, extents, strict=True))
+            call = self._native(values) if self._are_allowed(values) else None
+            self._calls[extents] = _refuse if call is None else call
+        return NotImplemented
+
+    def _are_allowed(self, values: Mapping[str, int]) -> bool:
+        for symbol, extent in values.items():
+            low, high = self._ranges.get(symbol, (None, None))
+            if (low is not None and extent < low) or (high is not None and extent > high):
+                return False
+        return True
+
+
+def _refuse(*_: object) -> object:
+    """The call for extents for which there is no native one."""
+    return NotImplemented
+
+
+def _native_call(
+    symbolic: CallPlan,
+    values: Mapping[str, int],
+    host: CompiledFunction,
+    constants: Sequence[NDArray],
+    tensor_class: type,
+    threads: int | None,
+) -> TensorCall | None:
+    """The native call for these values of the symbols; None where there can be none."""
+    exchange = _exchange_of(tensor_class)
+    plan = symbolic.for_extents(values)
+    if exchange is None or own_count_key() < 0 or plan is None or not _is_direct(plan):
         return None
     used = [constants[index] for index in plan.constants]
-    table = constant_table(used)
-    size = 0 if plan.arena is None else plan.arena.size
-    arena, arena_address = aligned_empty((size,), np.dtype("uint8"), size)
+    memory = _Memory(plan, values, used)
+    if values and memory.size > _MOST_WORKING_MEMORY:
+        return None
     inputs, outputs = _items(plan)
     expected = (_Expected * (len(inputs) + len(outputs)))()
     prototypes = (DLTensor * len(outputs))()
@@ -119,19 +217,51 @@ def make_tensor_call(
     fail = functools.partial(_fail, plan.name)
     call = _Call(
         function=host.address, inputs=len(inputs), outputs=len(outputs),
-        handles=len(plan.passed) - len(inputs) - len(outputs),
-        expected=ctypes.addressof(expected), prototypes=ctypes.addressof(prototypes),
-        arena=None if plan.arena is None else arena_address, has_arena=plan.arena is not None,
-        constants=ctypes.addressof(table), threads=threads or 0, count_key=own_count_key(),
+        handles=len(memory.words), expected=ctypes.addressof(expected),
+        prototypes=ctypes.addressof(prototypes), arena=memory.address,
+        has_arena=plan.arena is not None, words=ctypes.addressof(memory.words),
+        threads=threads or 0, count_key=own_count_key(),
         type_offset=_TYPE_OFFSET, tensor_class=id(tensor_class),
         negated=None if negated is None else id(negated), read=exchange.read,
         allocate=exchange.allocate, wrap=exchange.wrap, refused=id(NotImplemented),
         false=id(False), fail=id(fail), bare=len(outputs) == 1,
     )  # fmt: skip
-    keep = (call, host, used, table, arena, expected, prototypes, axes, tensor_class, negated, fail)
+    keep = (call, host, used, memory, expected, prototypes, axes, tensor_class, negated, fail)
     method, state = ctypes.addressof(_method()), ctypes.addressof(call)
     function: TensorCall | None = _make_function(method, (state, keep), None)
     return function
+
+
+class _Memory:
+    """What a native call is given beside tensors, and the memory that it stands in.
+
+    ``size`` and ``address`` are those of working memory; ``words`` are the values of the handles.
+    """
+
+    def __init__(self, plan: CallPlan, values: Mapping[str, int], used: Sequence[NDArray]) -> None:
+        self.table = constant_table(used)
+        arena, self.plan = plan.arena, None
+        self.size, self.address = 0 if arena is None else arena.size, None
+        if arena is not None and arena.planned is not None:
+            self.plan = make_planner(arena.planned)(*[values[x] for x in arena.planned.symbols])
+            self.size = self.plan.size
+        if arena is not None:
+            self.block, self.address = aligned_empty((self.size,), np.dtype("uint8"), self.size)
+        handles = [item for item in plan.passed if item.kind not in ("argument", "output")]
+        self.words = (ctypes.c_int64 * len(handles))(
+            *[self._word(item, values) for item in handles]
+        )
+
+    def _word(self, item: Pass, values: Mapping[str, int]) -> int:
+        match item.kind:
+            case "constants":
+                return ctypes.addressof(self.table)
+            case "offsets":
+                assert self.plan is not None
+                return self.plan.address
+            case "symbol":
+                return values[item.symbol]
+        return 0  # the call puts working memory there
 
 
 def _is_direct(plan: CallPlan) -> bool:

@@ -18,12 +18,12 @@ CALL_FIELDS: Final = {
     "function": "ptr",
     "inputs": "i64",
     "outputs": "i64",
-    "handles": "i64",  # working memory, constants: those that there are, in this order
+    "handles": "i64",  # arguments beside tensors: how many words there are
     "expected": "ptr",  # an %expected for each input, then for each output
     "prototypes": "ptr",  # a %tensor for each output
     "arena": "ptr",  # working memory, unless a call has it
     "has_arena": "i64",
-    "constants": "ptr",
+    "words": "ptr",  # the handles; working memory, where there is any, takes the place of the first
     "threads": "i32",  # of parallel loops; 0: as the process has it
     "count_key": "i32",  # pthread key of the address of a thread's own number
     "type_offset": "i64",  # of an object's class in the object

@@ -94,7 +94,7 @@ class CompiledModel(Executable):
         self._returns_foreign_memory = may_return_foreign_memory(function)
         self._plain = signature.is_plain
         self._writes = bool(signature.states or signature.written)
-        self._is_direct = self._plain and not self._writes and not self._ranges
+        self._is_direct = self._plain and not self._writes
         states_at = {state.input for state in signature.states}
         self._given_at = [i for i in range(len(signature.inputs)) if i not in states_at]
 
@@ -140,7 +140,8 @@ class CompiledModel(Executable):
         if torch is None or not args or type(args[0]) is not torch.Tensor:
             return NotImplemented
         machine, tree = self.machine, self.signature.result
-        call = machine.make_tensor_call(self.entry, torch.Tensor, self.num_threads)
+        ranges = {name: (low, high) for name, low, high in self.signature.ranges}
+        call = machine.make_tensor_call(self.entry, torch.Tensor, self.num_threads, ranges)
         if call is None:
             self._is_direct = False
             return NotImplemented

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -147,15 +147,19 @@ class VirtualMachine:
         return uses
 
     def make_tensor_call(
-        self, name: str, tensor_class: type, threads: int | None
+        self,
+        name: str,
+        tensor_class: type,
+        threads: int | None,
+        ranges: Mapping[str, tuple[int | None, int | None]] | None = None,
     ) -> TensorCall | None:
         """The native call of a function on a framework's tensors (runtime.call.tensor_call)."""
         entry = self._function(name).native
         if entry is None or not self._native or self.instrument is not None:
             return None
         executable = self.executable
-        constants = executable.program.constants
-        return make_tensor_call(entry, executable.hosts[name], constants, tensor_class, threads)
+        constants, host = executable.program.constants, executable.hosts[name]
+        return make_tensor_call(entry, host, constants, tensor_class, threads, ranges)
 
     @public_entry("the call of a virtual machine")
     def run(self, name: str, arguments: Sequence[object]) -> Any:

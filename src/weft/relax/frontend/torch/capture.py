@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import sympy
 import torch
@@ -76,17 +76,14 @@ def capture(
 
     Raises CaptureError with the head of torch's own report.
     """
+    args, kwargs = _with_own_tensors((tuple(args), dict(kwargs or {})))
     printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             with redirect_stderr(printed), untouched(model), told_shapes(), stand_ins():
                 program = torch.export.export(
-                    model,
-                    tuple(args),
-                    dict(kwargs or {}),
-                    dynamic_shapes=dynamic_shapes,
-                    strict=False,
+                    model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )
         except TVMError:
             raise
@@ -94,6 +91,23 @@ def capture(
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
     sys.stderr.write(printed.getvalue())
     return program
+
+
+def _with_own_tensors(tree: Any) -> Any:
+    """The arguments, each tensor in them an object of its own.
+
+    Of a tensor that is given twice, as in ``f(x, x)``, torch.export makes one input of the graph,
+    and the other argument is not used at all.
+    """
+    seen: set[int] = set()
+
+    def own(value: object) -> object:
+        if not isinstance(value, torch.Tensor) or id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return value.detach()
+
+    return torch.utils._pytree.tree_map(own, tree)
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
