@@ -271,18 +271,3 @@ def test_an_operator_that_is_registered_after_an_import_is_decomposed_by_the_nex
         library.define("twice(Tensor x) -> Tensor")
         library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
         check_model(Twice(), torch.randn(5, 3))
-
-
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_a_tensor_that_is_given_twice_is_two_inputs(dynamic):
-    """torch.export makes one input of both, so that the other argument has no effect."""
-
-    class Weighted(torch.nn.Module):
-        def forward(self, x, more):
-            return x + 3 * more["y"]
-
-    n = torch.export.Dim("n")
-    shapes = {"dynamic_shapes": ({0: n}, {"y": {0: n}})} if dynamic else {}
-    x, y = torch.randn(4, 5), torch.randn(4, 5)
-    model = weft.compile(Weighted(), (x, {"y": x}), **shapes)
-    torch.testing.assert_close(model(x, {"y": y}), x + 3 * y)

@@ -13,11 +13,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import sympy
 import torch
+from torch._dynamo.exc import UserError, UserErrorType
 
+from weft.relax.frontend.torch.deferred_guards import are_proved
+from weft.relax.frontend.torch.example_inputs import prepared
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.untouched import untouched
@@ -76,15 +79,13 @@ def capture(
 
     Raises CaptureError with the head of torch's own report.
     """
-    args, kwargs = _with_own_tensors((tuple(args), dict(kwargs or {})))
+    args, kwargs = prepared(model, args, kwargs or {}, dynamic_shapes)
     printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             with redirect_stderr(printed), untouched(model), told_shapes(), stand_ins():
-                program = torch.export.export(
-                    model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
-                )
+                program = _exported(model, args, kwargs, dynamic_shapes)
         except TVMError:
             raise
         except Exception as error:
@@ -93,21 +94,26 @@ def capture(
     return program
 
 
-def _with_own_tensors(tree: Any) -> Any:
-    """The arguments, each tensor in them an object of its own.
+def _exported(
+    model: torch.nn.Module,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    dynamic_shapes: object,
+) -> torch.export.ExportedProgram:
+    """The exported program; where torch cannot prove guards that hold, it need not look at them."""
 
-    Of a tensor that is given twice, as in ``f(x, x)``, torch.export makes one input of the graph,
-    and the other argument is not used at all.
-    """
-    seen: set[int] = set()
+    def export(ignores_guards: bool) -> torch.export.ExportedProgram:
+        return torch.export.export(
+            model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False,
+            prefer_deferred_runtime_asserts_over_guards=ignores_guards,
+        )  # fmt: skip
 
-    def own(value: object) -> object:
-        if not isinstance(value, torch.Tensor) or id(value) not in seen:
-            seen.add(id(value))
-            return value
-        return value.detach()
-
-    return torch.utils._pytree.tree_map(own, tree)
+    try:
+        return export(False)
+    except UserError as error:
+        if error.error_type is UserErrorType.CONSTRAINT_VIOLATION and are_proved(str(error)):
+            return export(True)
+        raise
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:

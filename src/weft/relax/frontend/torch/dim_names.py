@@ -26,32 +26,43 @@ def named_extents(
     ``names`` are those of the positional arguments.
     """
     variables: dict[str, Var] = {}
-    arguments = [*zip(names, args, strict=False), *kwargs.items()]
-    if isinstance(dynamic_shapes, Mapping):
-        specs = [dynamic_shapes.get(name) for name, _ in arguments]
-    else:
-        specs = list(dynamic_shapes) if isinstance(dynamic_shapes, Iterable) else []
-    specs += [None] * (len(arguments) - len(specs))
     leaves: list[Extents] = []
-    for (_, value), spec in zip(arguments, specs, strict=False):
+    specs = specs_of(names, args, kwargs, dynamic_shapes)
+    for value, spec in zip([*args, *kwargs.values()], specs, strict=True):
         _collect(value, spec, variables, leaves)
     return leaves
 
 
+def specs_of(
+    names: Sequence[str],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    dynamic_shapes: object,
+) -> list[object]:
+    """What ``dynamic_shapes`` says of each argument: those by position, then those by name."""
+    count = len(args) + len(kwargs)
+    if isinstance(dynamic_shapes, Mapping):
+        given = [*names[: len(args)], *[""] * (len(args) - len(names)), *kwargs]
+        return [dynamic_shapes.get(name) for name in given]
+    specs = list(dynamic_shapes)[:count] if isinstance(dynamic_shapes, Iterable) else []
+    return specs + [None] * (count - len(specs))
+
+
 def _collect(value: object, spec: object, variables: dict[str, Var], leaves: list[Extents]) -> None:
     if isinstance(value, torch.Tensor):
-        leaves.append([_variable(_entry(spec, axis), variables) for axis in range(value.dim())])
+        leaves.append([_variable(entry(spec, axis), variables) for axis in range(value.dim())])
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            _collect(item, _entry(spec, key), variables, leaves)
+            _collect(item, entry(spec, key), variables, leaves)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _collect(item, _entry(spec, index), variables, leaves)
+            _collect(item, entry(spec, index), variables, leaves)
     elif value is not None:
         leaves.append([])  # a number is a leaf too
 
 
-def _entry(spec: object, key: object) -> object:
+def entry(spec: object, key: object) -> object:
+    """What ``dynamic_shapes`` says of a part of an argument."""
     if isinstance(spec, Mapping):
         return spec.get(key)
     if isinstance(spec, list | tuple) and isinstance(key, int) and key < len(spec):

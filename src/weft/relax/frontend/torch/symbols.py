@@ -14,6 +14,7 @@ import sympy
 import torch
 
 from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
+from weft.relax.expr import Expr
 from weft.support.errors import UnsupportedError
 from weft.tir import intrinsic
 from weft.tir import op as tir_op
@@ -95,6 +96,13 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
 }
 """Functions of sympy, and of torch's own in ``torch.utils._sympy.functions``, by class name."""
 
+QUOTIENTS: Final[Mapping[str, Function]] = {
+    "CeilToInt": tir_op.ceildiv,
+    "FloorToInt": tir_op.floordiv,
+    "TruncToInt": tir_op.floordiv,
+}
+"""What a rounded quotient of integers becomes, by the class name of the rounding."""
+
 
 class SymbolTable:
     """The variables that stand for the symbols of one model.
@@ -106,6 +114,8 @@ class SymbolTable:
         self.generator = generator
         self._values: dict[str, PrimExpr] = {}
         self._extents: dict[sympy.Basic, PrimExpr] = {}
+        self.floats: dict[sympy.Basic, Expr] = {}
+        """The tensors that are the floats of the data (``data_numbers``)."""
         self.draws = itertools.count()
         """Numbers of the calls that draw random numbers, those of nested graphs among them."""
 
@@ -121,6 +131,25 @@ class SymbolTable:
     def alias(self, expression: sympy.Basic, value: PrimExpr) -> None:
         """Give a whole expression a variable of its own."""
         self._extents[expression] = value
+
+    def number(self, expression: sympy.Basic) -> PrimExpr:
+        """A new variable for an expression that the program computes from data."""
+        variable = self._extents[expression] = Var(f"number{len(self._extents)}", "int64")
+        return variable
+
+    def _rounded_quotient(self, value: sympy.Basic) -> PrimExpr | None:
+        """``ceil(n / 8)`` without floats, which extents have not: exact below 2**53, as they are.
+
+        None for another expression, and where the quotient may be negative and is truncated.
+        """
+        divide = QUOTIENTS.get(type(value).__name__)
+        if divide is None or type(value.args[0]).__name__ != "IntTrueDiv":
+            return None
+        dividend, divisor = value.args[0].args
+        is_positive = dividend.is_nonnegative is True and divisor.is_positive is True
+        if type(value).__name__ == "TruncToInt" and not is_positive:
+            return None
+        return divide(self.expression(dividend), self.expression(divisor))
 
     def piecewise(self, value: sympy.Piecewise) -> PrimExpr:
         """The first of several expressions whose condition holds; the last one has none."""
@@ -156,6 +185,9 @@ class SymbolTable:
             return FloatImm("float64", float(value) if value.is_finite else math.inf)
         if isinstance(value, sympy.Piecewise):  # torch's way to write a bool as a number
             return self.piecewise(value)
+        quotient = self._rounded_quotient(value)
+        if quotient is not None:
+            return quotient
         function = FUNCTIONS.get(type(value).__name__)
         if function is None:
             raise UnsupportedError(

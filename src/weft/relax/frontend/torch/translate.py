@@ -25,6 +25,7 @@ from weft.relax.frontend.torch.complex_tensor import (
 )
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.data_numbers import depends_on_data_float, number_of_data
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
@@ -199,10 +200,12 @@ class GraphTranslator:
         name = operator_name(node)
         return self.converters.get(name) is not CONVERTERS.get(name)
 
-    def number(self, value: float | torch.SymInt | torch.SymFloat | torch.SymBool) -> Scalar:
-        """A number, or the expression of a symbolic one."""
+    def number(self, value: float | torch.SymInt | torch.SymFloat | torch.SymBool) -> Scalar | Expr:
+        """A number, or the expression of a symbolic one; a tensor for a float of the data."""
         if isinstance(value, int | float):
             return value
+        if depends_on_data_float(value.node.expr):
+            return number_of_data(self.builder, self.symbols, value)
         expression = self.symbols.expression(value.node.expr)
         return expression.value if isinstance(expression, IntImm | FloatImm) else expression
 

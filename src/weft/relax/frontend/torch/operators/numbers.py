@@ -23,11 +23,13 @@ def item(context: Context, self: Expr) -> Expr | PrimExpr:
     that its symbol equals 1.
     """
     value = context.node.meta["val"]
+    expression = value.node.expr
     flat = context.emit(op.reshape(self, [1]))
     if isinstance(value, torch.SymFloat):
         dtype = "float64" if context.dtype_of(self) == "float64" else "float32"
-        return context.emit(op.reshape(context.cast(flat, dtype), []))
-    expression = value.node.expr
+        tensor = context.emit(op.reshape(context.cast(flat, dtype), []))
+        context.symbols.floats[expression] = tensor
+        return tensor
     is_symbol = isinstance(expression, sympy.Symbol)
     symbols = [expression] if is_symbol else list(expression.free_symbols)
     if (
