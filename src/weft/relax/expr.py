@@ -17,6 +17,7 @@ from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr, as_prim_expr
 from weft.ir.function import BaseFunc
 from weft.ir.node import Array, Node, field, node, register_conversion, with_slots
 from weft.ir.op import Op
+from weft.relax.ir.constant_data import constant_data
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -26,6 +27,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
     as_dimension,
+    field_info,
 )
 from weft.runtime.ndarray import NDArray, array
 from weft.support import slots
@@ -221,19 +223,7 @@ class TupleGetItem(Expr):
     def _check_(self) -> None:
         if not isinstance(self.index, int | np.integer):
             raise IRTypeError(f"expected the number of a field, got {self.index!r}")
-        info = self.tuple_value.struct_info
-        self.struct_info = None
-        if isinstance(info, TensorStructInfo):
-            raise IRTypeError(
-                f"TupleGetItem: expected a tuple, got {info}; R.take and R.strided_slice give a "
-                "part of a tensor"
-            )
-        if isinstance(info, TupleStructInfo):
-            if not 0 <= self.index < len(info.fields):
-                raise IRValueError(
-                    f"TupleGetItem: index {self.index} of a tuple of {len(info.fields)} fields"
-                )
-            self.struct_info = info.fields[self.index]
+        self.struct_info = field_info(self.tuple_value.struct_info, self.index)
 
 
 @node
@@ -492,35 +482,7 @@ def const(value: object, dtype: str | DataType | StructInfo | None = None) -> Co
     Python floats are float32, ints int32 and bools bool, unless ``dtype`` (a name or a
     TensorStructInfo) says otherwise.
     """
-    info = dtype if isinstance(dtype, StructInfo) else None
-    name = getattr(dtype, "dtype", dtype)
-    if name is not None and not isinstance(name, str):
-        name = str(DataType(name))
-    if isinstance(value, NDArray):
-        return Constant(value, info)
-    data = array(value).numpy()
-    if name is None and isinstance(value, bool | int | float | list | tuple):
-        name = {"f": "float32", "i": "int32", "b": "bool"}.get(data.dtype.kind)
-    if name:
-        data = _converted(data, DataType(name))
-    if info is not None and not isinstance(info, TensorStructInfo):
-        info = None
-    if info is not None and info.shape is None:
-        info = None
-    return Constant(array(data), info)
-
-
-def _converted(data: np.ndarray, dtype: DataType) -> np.ndarray:
-    """``data`` in another type; IRValueError for integers that do not fit."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        converted = data.astype(dtype.numpy)
-    integers = data.dtype.kind in "iu" and converted.dtype.kind in "iu"
-    if integers and not np.array_equal(converted, data):
-        raise IRValueError(
-            f"const: expected integers that {dtype} can hold, got some from {data.min()} to "
-            f"{data.max()}; name a wider type, as relax.const(value, 'int64')"
-        )
-    return converted
+    return Constant(*constant_data(value, dtype))
 
 
 def extern(name: str, struct_info: StructInfo | None = None) -> ExternFunc:

@@ -179,3 +179,18 @@ def as_dimension(value: ExprLike) -> PrimExpr:
     if expr.dtype.bits < 64 and isinstance(expr, IntImm):
         return IntImm(_INT64, expr.value)
     return expr
+
+
+def field_info(info: StructInfo | None, index: int) -> StructInfo | None:
+    """The struct info of field ``index`` of a tuple, if that of the tuple is known."""
+    if isinstance(info, TensorStructInfo):
+        raise IRTypeError(
+            f"TupleGetItem: expected a tuple, got {info}; R.take and R.strided_slice give a "
+            "part of a tensor"
+        )
+    if not isinstance(info, TupleStructInfo):
+        return None
+    if not 0 <= index < len(info.fields):
+        raise IRValueError(f"TupleGetItem: index {index} of a tuple of {len(info.fields)} fields")
+    field: StructInfo = info.fields[index]
+    return field

@@ -8,19 +8,20 @@ them into a TensorIR function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 import numpy as np
 
 from weft.ir.attrs import as_attrs
-from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, as_prim_expr
+from weft.ir.expr import ExprLike, PrimExpr, Range, RangeLike, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array, field, node, with_slots
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.support.span import Span
+from weft.te.shape import ShapeLike, as_shape, as_shapes
 from weft.te.tag import TagScope
 from weft.te.tensor import Operation, Tensor
 from weft.tir import op
@@ -142,7 +143,6 @@ class ExternOp(Operation):
         return buffer.shape, buffer.dtype
 
 
-ShapeLike = ExprLike | Sequence[ExprLike]
 Element = Callable[..., ExprLike]
 """A function from the indices of an element to its expression."""
 Elements = Callable[..., list[PrimExpr] | tuple[ExprLike, ...]]
@@ -169,29 +169,6 @@ def placeholder(shape: ShapeLike, dtype: str | None = None, name: str = "placeho
     extents = as_shape(shape)
     kind = DataType("float32" if dtype is None else dtype)
     return PlaceholderOp(name, "", None, extents, kind).output(0)
-
-
-def as_shape(shape: ShapeLike) -> Array[PrimExpr]:
-    """Make a shape from one extent or a sequence of extents (ints, expressions)."""
-    if isinstance(shape, PrimExpr | int | np.integer) or hasattr(shape, "as_prim_expr"):
-        shape = (shape,)
-    if not isinstance(shape, Iterable) or isinstance(shape, str):
-        raise IRTypeError(f"expected a shape such as (128, 128), got {shape!r}")
-    extents = []
-    for extent in shape:
-        size = as_prim_expr(_whole(extent) if isinstance(extent, float) else extent)
-        if not size.dtype.is_integral or size.dtype.is_bool:
-            raise IRTypeError(f"a shape holds integers, got {size.dtype}")
-        if isinstance(size, IntImm) and size.value < 0:
-            raise IRValueError(f"an extent must not be negative, got {size.value}")
-        extents.append(size)
-    return Array(extents)
-
-
-def _whole(extent: float) -> int:
-    if not extent.is_integer():
-        raise IRTypeError(f"a shape holds integers, got {extent}")
-    return int(extent)
 
 
 @overload
@@ -360,7 +337,7 @@ def extern(
     >>> te.extern((8,), [A], double, name="B").dtype
     'float32'
     """
-    shapes = _shapes(shape)
+    shapes = as_shapes(shape)
     sources = as_list(inputs)
     for item in sources:
         if not isinstance(item, Tensor):
@@ -396,12 +373,6 @@ def as_list(value: Item | list[Item] | tuple[Item, ...] | None) -> list[Item]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _shapes(shape: Any) -> list[Array[PrimExpr]]:
-    if isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple):
-        return [as_shape(item) for item in shape]
-    return [as_shape(shape)]
 
 
 def _extern_dtypes(

@@ -6,6 +6,7 @@ A fragment is a buffer (32 threads, elements a thread) whose layouts are in ``cu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
@@ -15,6 +16,7 @@ from weft.tensor_intrin import cuda_layout as layout
 from weft.tensor_intrin.cuda_tile import Pair
 from weft.tir import op
 from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
 
 Layout = Callable[[PrimExpr, PrimExpr], tuple[PrimExpr, PrimExpr]]
 
@@ -66,20 +68,45 @@ def _fragment_layout(k_dim: int, is_b: bool, transposed: bool) -> Layout:
     return layout.shared_16x32_to_ldmatrix_32x16_layout
 
 
+@dataclass(frozen=True)
+class _Load:
+    """A tile in shared memory, and the fragment that it becomes."""
+
+    k_dim: int
+    dtype: str
+    is_b: bool
+    transposed: bool
+    scope: str
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """Rows and columns of the tile."""
+        rows, columns = (self.k_dim, N_DIM) if self.is_b else (M_DIM, self.k_dim)
+        return (columns, rows) if self.transposed else (rows, columns)
+
+    @property
+    def held(self) -> int:
+        """The elements of a thread."""
+        return M_DIM * self.k_dim // WARP_SIZE
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the buffers of the tile and of the fragment have in common."""
+        return {"dtype": self.dtype, "align": 64, "offset_factor": self.extents[1]}
+
+
 def get_ldmatrix_intrin(
     k_dim: int, dtype: str, matrix_name: str, transposed: bool, shared_scope: str = "shared"
 ) -> Pair:
     """A tile of an operand, from shared memory into the registers of a warp (``ldmatrix``)."""
     _check_loadable(k_dim, dtype, matrix_name, transposed)
-    is_b = matrix_name == "B"
-    rows, columns = (k_dim, N_DIM) if is_b else (M_DIM, k_dim)
-    if transposed:
-        rows, columns = columns, rows
-    held = M_DIM * k_dim // WARP_SIZE
-    offset = _source_offset(k_dim, is_b, transposed)
-    index_map = _fragment_layout(k_dim, is_b, transposed)
-    turned = transposed is not is_b
-    tile = {"dtype": dtype, "align": 64, "offset_factor": columns}
+    load = _Load(k_dim, dtype, matrix_name == "B", transposed, shared_scope)
+    return _copied_by_elements(load), _copied_by_ldmatrix(load)
+
+
+def _copied_by_elements(load: _Load) -> PrimFunc:
+    (rows, columns), held, tile, shared_scope = load.extents, load.held, load.options, load.scope
+    index_map = _fragment_layout(load.k_dim, load.is_b, load.transposed)
 
     @T.prim_func
     def desc(warp_handle: T.handle, shared_handle: T.handle) -> None:
@@ -95,6 +122,14 @@ def get_ldmatrix_intrin(
                     thread, local = T.meta_var(index_map(vi, vj))
                     T.writes(warp[thread, local])
                     warp[thread, local] = shared[vi, vj]
+
+    return desc
+
+
+def _copied_by_ldmatrix(load: _Load) -> PrimFunc:
+    (rows, columns), held, tile, shared_scope = load.extents, load.held, load.options, load.scope
+    offset = _source_offset(load.k_dim, load.is_b, load.transposed)
+    turned, dtype = load.transposed is not load.is_b, load.dtype
 
     @T.prim_func
     def impl(warp_handle: T.handle, shared_handle: T.handle) -> None:
@@ -114,7 +149,7 @@ def get_ldmatrix_intrin(
                     )
                 )  # fmt: skip
 
-    return desc, impl
+    return impl
 
 
 _SHORT: Final = {
@@ -130,6 +165,31 @@ def _check_multiplied(k_dim: int, **dtypes: str) -> None:
         check_choice(f"mma: {name}", dtype, _SHORT)
 
 
+@dataclass(frozen=True)
+class _Product:
+    """What is multiplied: the data types of the fragments, and which of them are transposed."""
+
+    k_dim: int
+    dtypes: tuple[str, str, str]
+    a_transposed: bool
+    b_transposed: bool
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """The elements of a thread: of an operand, of the result."""
+        return M_DIM * self.k_dim // WARP_SIZE, M_DIM * N_DIM // WARP_SIZE
+
+    @property
+    def options(self) -> tuple[dict[str, Any], ...]:
+        """What is said of the buffers of a, b and c."""
+        of_a, of_b, of_c = ({"dtype": dtype, "align": 64, "scope": "warp"} for dtype in self.dtypes)
+        return (
+            {**of_a, "offset_factor": M_DIM if self.a_transposed else self.k_dim},
+            {**of_b, "offset_factor": self.k_dim if self.b_transposed else N_DIM},
+            {**of_c, "offset_factor": N_DIM},
+        )
+
+
 def get_mma_intrin(
     k_dim: int,
     a_dtype: str = "float16",
@@ -140,32 +200,24 @@ def get_mma_intrin(
 ) -> Pair:
     """The product of two 16-wide fragments added to a 16x16 one: two ``mma.sync`` of 8 columns."""
     _check_multiplied(k_dim, a_dtype=a_dtype, b_dtype=b_dtype, out_dtype=out_dtype)
-    held, total = M_DIM * k_dim // WARP_SIZE, M_DIM * N_DIM // WARP_SIZE
+    product = _Product(k_dim, (a_dtype, b_dtype, out_dtype), a_transposed, b_transposed)
+    return _multiplied_by_elements(product), _multiplied_by_mma(product)
+
+
+def _multiplied_by_elements(product: _Product) -> PrimFunc:
+    k_dim, (held, total), (a_tile, b_tile, c_tile) = product.k_dim, product.held, product.options
     of_a = _fragment_layout(k_dim, False, False)
-    of_b = _fragment_layout(k_dim, True, b_transposed)
+    of_b = _fragment_layout(k_dim, True, product.b_transposed)
     of_c = layout.shared_16x16_to_ldmatrix_32x8_layout
-    shape = f"m16n8k{k_dim}"
-    types = [_SHORT[dtype] for dtype in (a_dtype, b_dtype, out_dtype)]
-    kind = {"align": 64, "scope": "warp"}
-    a_tile = {"dtype": a_dtype, "offset_factor": M_DIM if a_transposed else k_dim, **kind}
-    b_tile = {"dtype": b_dtype, "offset_factor": k_dim if b_transposed else N_DIM, **kind}
-    c_tile = {"dtype": out_dtype, "offset_factor": N_DIM, **kind}
+    a_transposed, b_transposed, out_dtype = (
+        product.a_transposed, product.b_transposed, product.dtypes[2],
+    )  # fmt: skip
 
     def wide(value: PrimExpr) -> PrimExpr:
         return op.cast(out_dtype, value) if out_dtype in ("float32", "int32") else value
 
     def turn(i: PrimExpr, j: PrimExpr, flag: bool) -> tuple[PrimExpr, PrimExpr]:
         return (j, i) if flag else (i, j)
-
-    def half(position: int, a: Buffer, b: Buffer, c: Buffer, tx: PrimExpr) -> Any:
-        """One ``mma.sync``, for the left or the right half of the columns."""
-        return T.ptx_mma(
-            shape, "row", "col", *types,
-            a.data, a.elem_offset + tx * held,
-            b.data, b.elem_offset + tx * held + position * (held // 2),
-            c.data, c.elem_offset + tx * total + position * (total // 2),
-            False, dtype=out_dtype,
-        )  # fmt: skip
 
     @T.prim_func
     def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -185,6 +237,24 @@ def get_mma_intrin(
                     T.writes(C[tc, lc])
                     C[tc, lc] = C[tc, lc] + wide(A[ta, la]) * wide(B[tb, lb])
 
+    return desc
+
+
+def _multiplied_by_mma(product: _Product) -> PrimFunc:
+    (held, total), (a_tile, b_tile, c_tile) = product.held, product.options
+    shape = f"m16n8k{product.k_dim}"
+    types = [_SHORT[dtype] for dtype in product.dtypes]
+
+    def half(position: int, a: Buffer, b: Buffer, c: Buffer, tx: PrimExpr) -> Any:
+        """One ``mma.sync``, for the left or the right half of the columns."""
+        return T.ptx_mma(
+            shape, "row", "col", *types,
+            a.data, a.elem_offset + tx * held,
+            b.data, b.elem_offset + tx * held + position * (held // 2),
+            c.data, c.elem_offset + tx * total + position * (total // 2),
+            False, dtype=product.dtypes[2],
+        )  # fmt: skip
+
     @T.prim_func
     def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (WARP_SIZE, held), **a_tile)
@@ -197,7 +267,7 @@ def get_mma_intrin(
                 T.evaluate(half(0, A, B, C, tx))
                 T.evaluate(half(1, A, B, C, tx))
 
-    return desc, impl
+    return impl
 
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> Pair:
@@ -235,13 +305,16 @@ def get_mma_store_intrin(
     dtype: str, local_size: int, scope: str = "global", use_mma_store_intrinic: bool = True
 ) -> Pair:
     """A 16x16 fragment into memory: by ``mma_store``, or by one store an element."""
+    store = _stored_by_mma_store if use_mma_store_intrinic else _stored_by_threads
+    return _stored_by_elements(dtype, local_size, scope), store(dtype, local_size, scope)
+
+
+def _stored_by_elements(dtype: str, local_size: int, scope: str) -> PrimFunc:
     index_map = layout.shared_16x16_to_ldmatrix_32x8_layout
-    back = layout.ldmatrix_32x8_to_shared_16x16_layout
-    held = {"dtype": dtype, "scope": "warp"}
 
     @T.prim_func
     def desc(a: T.handle, c: T.handle) -> None:
-        W = T.match_buffer(a, (WARP_SIZE, local_size), **held)
+        W = T.match_buffer(a, (WARP_SIZE, local_size), dtype=dtype, scope="warp")
         C = T.match_buffer(c, (M_DIM, N_DIM), dtype=dtype, scope=scope)
         with T.block("root"):
             T.reads(W[0:WARP_SIZE, 0:local_size])
@@ -253,6 +326,12 @@ def get_mma_store_intrin(
                     T.reads(W[thread, local])
                     T.writes(C[vi, vj])
                     C[vi, vj] = W[thread, local]
+
+    return desc
+
+
+def _stored_by_mma_store(dtype: str, local_size: int, scope: str) -> PrimFunc:
+    held = {"dtype": dtype, "scope": "warp"}
 
     @T.prim_func
     def impl(a: T.handle, c: T.handle) -> None:
@@ -271,6 +350,13 @@ def get_mma_store_intrin(
                     )
                 )
 
+    return impl
+
+
+def _stored_by_threads(dtype: str, local_size: int, scope: str) -> PrimFunc:
+    back = layout.ldmatrix_32x8_to_shared_16x16_layout
+    held = {"dtype": dtype, "scope": "warp"}
+
     @T.prim_func
     def simple(a: T.handle, c: T.handle) -> None:
         s0, s1 = T.int32(), T.int32()
@@ -286,4 +372,4 @@ def get_mma_store_intrin(
                     row, column = T.meta_var(back(tx, local))
                     C[row, column] = W[tx, local]
 
-    return desc, impl if use_mma_store_intrinic else simple
+    return simple

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from weft.relax.dpl.kinds import DFPattern, GlobalVarPattern, TuplePattern
+from weft.relax.dpl.kinds import DFPattern
+from weft.relax.dpl.leaves import GlobalVarPattern
 from weft.relax.dpl.pattern import is_const, is_op, wildcard
+from weft.relax.dpl.tuples import TuplePattern
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 
 Annotated = tuple[DFPattern, dict[str, DFPattern]]

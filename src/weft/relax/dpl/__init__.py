@@ -11,23 +11,22 @@ from weft.relax.dpl.kinds import (
     AndPattern,
     AttrPattern,
     CallPattern,
-    ConstantPattern,
-    DataflowVarPattern,
     DataTypePattern,
     DFPattern,
-    ExprPattern,
-    ExternFuncPattern,
     FunctionPattern,
-    GlobalVarPattern,
     NotPattern,
     OrPattern,
-    PrimArrPattern,
     ShapePattern,
     StructInfoPattern,
-    TupleGetItemPattern,
-    TuplePattern,
     TypePattern,
-    UnorderedTuplePattern,
+)
+from weft.relax.dpl.leaves import (
+    ConstantPattern,
+    DataflowVarPattern,
+    ExprPattern,
+    ExternFuncPattern,
+    GlobalVarPattern,
+    PrimArrPattern,
     VarPattern,
     WildcardPattern,
 )
@@ -58,6 +57,7 @@ from weft.relax.dpl.rewrite import (
     rewrite_bindings,
     rewrite_call,
 )
+from weft.relax.dpl.tuples import TupleGetItemPattern, TuplePattern, UnorderedTuplePattern
 
 __all__ = [
     "AndPattern",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.ir.traits import Trait, has
@@ -26,14 +26,8 @@ from weft.relax.dpl.edge import Edge, PatternSeq, SameShapeConstraint, record, s
 from weft.relax.dpl.matcher import Alternative, Matcher, Pattern, Site
 from weft.relax.expr import (
     Call,
-    Constant,
-    DataflowVar,
     Expr,
-    ExternFunc,
     Function,
-    ShapeExpr,
-    Tuple,
-    TupleGetItem,
     Var,
 )
 from weft.relax.ir.lattice import get_static_type, tensor_dims
@@ -166,108 +160,6 @@ class DFPattern(Pattern):
                 todo.extend(reversed(pattern.children))
 
 
-class WildcardPattern(DFPattern):
-    """Any expression."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return HOLDS
-
-
-class ExprPattern(DFPattern):
-    """An expression that is structurally equal to a given one; an operator."""
-
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: RelaxExpr) -> None:
-        super().__init__()
-        self.expr = expr
-
-    def __repr__(self) -> str:
-        return self.expr.name if isinstance(self.expr, Op) else f"is_expr({self.expr})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if self.expr is at.value or self.expr is at.expr:
-            return HOLDS
-        if isinstance(self.expr, Op | Var) or type(self.expr) is not type(at.value):
-            return FAILS
-        return HOLDS if structural_equal(self.expr, at.value) else FAILS
-
-
-class VarPattern(DFPattern):
-    """A variable of a name, or ("") any variable."""
-
-    __slots__ = ("name",)
-    KINDS: tuple[type, ...] = (Var,)
-
-    def __init__(self, name_hint: str = "") -> None:
-        super().__init__()
-        self.name = name_hint
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
-    def subject(self, at: Site) -> RelaxExpr | None:
-        """The variable, not what it is bound to."""
-        return at.expr
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.expr, self.KINDS):
-            return FAILS
-        return HOLDS if self.name in ("", getattr(at.expr, "name_hint", None)) else FAILS
-
-
-class DataflowVarPattern(VarPattern):
-    """A dataflow variable of a name, or ("") any."""
-
-    __slots__ = ()
-    KINDS = (DataflowVar,)
-
-
-class GlobalVarPattern(VarPattern):
-    """A GlobalVar whose name contains the given one: passes number names (``relu``, ``relu1``)."""
-
-    __slots__ = ()
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        matched = isinstance(at.expr, GlobalVar) and self.name in at.expr.name_hint
-        return HOLDS if matched else FAILS
-
-
-class ExternFuncPattern(DFPattern):
-    """A registered function of a symbol, or ("") any."""
-
-    __slots__ = ("global_symbol",)
-
-    def __init__(self, global_symbol: str = "") -> None:
-        super().__init__()
-        self.global_symbol = global_symbol
-
-    def __repr__(self) -> str:
-        return f"ExternFuncPattern({self.global_symbol!r})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, ExternFunc):
-            return FAILS
-        return HOLDS if self.global_symbol in ("", at.value.global_symbol) else FAILS
-
-
-class ConstantPattern(DFPattern):
-    """A constant tensor."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return HOLDS if isinstance(at.value, Constant) else FAILS
-
-
 class CallPattern(DFPattern):
     """A call: callee and arguments; ``varg_default_wildcard`` lets further arguments be anything.
 
@@ -323,92 +215,6 @@ class FunctionPattern(DFPattern):
         at.matcher.inner.update((b.var, b.value) for b in all_bindings(at.value.body))
         params = zip(self.params, at.value.params, strict=True)
         return ((*params, (self.body, at.value.body.body)),)
-
-
-class TuplePattern(DFPattern):
-    """A tuple, field by field; ``pattern[i]`` is the pattern of its field."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Sequence[DFPattern]) -> None:
-        super().__init__(*fields)
-        self.fields = tuple(fields)
-
-    def __getitem__(self, index: int | None) -> TupleGetItemPattern:
-        """The pattern of a field; None is any field."""
-        if index is not None:
-            if not -len(self) <= index < len(self):
-                raise IndexError(f"TuplePattern: field {index} of {len(self)} fields")
-            index %= len(self)
-        return TupleGetItemPattern(self, index)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, Tuple) or len(at.value.fields) != len(self.fields):
-            return FAILS
-        return (tuple(zip(self.fields, at.value.fields, strict=True)),)
-
-
-class UnorderedTuplePattern(DFPattern):
-    """A tuple whose fields match in some order."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Sequence[DFPattern]) -> None:
-        super().__init__(*fields)
-        self.fields = tuple(fields)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, Tuple) or len(at.value.fields) != len(self.fields):
-            return FAILS
-        return (((_Placement(self.fields, tuple(at.value.fields)), at.expr),),)
-
-
-class _Placement(DFPattern):
-    """A step of the search for an unordered tuple: assigns one pattern to one of the fields."""
-
-    __slots__ = ("exprs", "patterns")
-
-    def __init__(self, patterns: tuple[DFPattern, ...], exprs: tuple[RelaxExpr, ...]) -> None:
-        super().__init__()
-        self.patterns, self.exprs = patterns, exprs
-
-    def subject(self, at: Site) -> RelaxExpr | None:  # noqa: ARG002 - the protocol's
-        """None: this is a step of the search, no pattern of the user's."""
-        return None
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not self.patterns:
-            return HOLDS
-        ways = []
-        for index, expr in enumerate(self.exprs):
-            others = self.exprs[:index] + self.exprs[index + 1 :]
-            rest = _Placement(self.patterns[1:], others)
-            ways.append(((self.patterns[0], expr), (rest, at.expr)))
-        return tuple(ways)
-
-
-class TupleGetItemPattern(DFPattern):
-    """A field of a tuple; index None (or -1) is any."""
-
-    __slots__ = ("index", "tuple")
-
-    def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
-        super().__init__(tuple_value)
-        self.tuple, self.index = tuple_value, -1 if index is None else index
-
-    def __repr__(self) -> str:
-        return f"{self.tuple!r}[{'...' if self.index == -1 else self.index}]"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, TupleGetItem) or self.index not in (-1, at.value.index):
-            return FAILS
-        return (((self.tuple, at.value.tuple_value),),)
 
 
 class OrPattern(DFPattern):
@@ -591,7 +397,7 @@ class ShapePattern(Restriction):
 
     def __init__(self, pattern: DFPattern, shape: Sequence[Dim]) -> None:
         super().__init__(pattern)
-        self.shape = _dimensions("has_shape", shape)
+        self.shape = dimensions_of("has_shape", shape)
 
     def __repr__(self) -> str:
         return f"{self.pattern!r}.has_shape(({', '.join(map(str, self.shape))}))"
@@ -601,28 +407,8 @@ class ShapePattern(Restriction):
         return isinstance(info, TensorStructInfo) and same_dims(self.shape, tensor_dims(info))
 
 
-def _dimensions(name: str, shape: Sequence[Dim]) -> tuple[PrimExpr, ...]:
+def dimensions_of(name: str, shape: Sequence[Dim]) -> tuple[PrimExpr, ...]:
+    """The dimensions given to the pattern function ``name``."""
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise IRValueError(f"{name}: expected a list of dimensions, got {shape!r:.80}")
     return tuple(as_dimension(dim) for dim in shape)
-
-
-class PrimArrPattern(DFPattern):
-    """A shape as a value."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, shape: Sequence[Dim]) -> None:
-        super().__init__()
-        self.fields = _dimensions("is_shape", shape)
-
-    def __getitem__(self, index: int) -> PrimExpr:
-        return self.fields[index]
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, ShapeExpr):
-            return FAILS
-        return HOLDS if same_dims(self.fields, at.value.values) else FAILS

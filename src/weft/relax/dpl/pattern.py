@@ -1,6 +1,6 @@
 """The functions that build patterns: ``is_op("relax.add")(wildcard(), is_const())``.
 
-The module also has the classes of weft/relax/dpl/kinds.py, since in TVM they are found here.
+The module also has the classes of kinds.py, leaves.py and tuples.py: in TVM they are found here.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from weft.relax.dpl.kinds import (
     AndPattern,
     AttrPattern,
     CallPattern,
-    ConstantPattern,
-    DataflowVarPattern,
     DataTypePattern,
     DFPattern,
     Dim,
-    ExprPattern,
-    ExternFuncPattern,
     FunctionPattern,
-    GlobalVarPattern,
     NotPattern,
     OrPattern,
-    PrimArrPattern,
     ShapePattern,
     StructInfoPattern,
-    TupleGetItemPattern,
-    TuplePattern,
     TypePattern,
-    UnorderedTuplePattern,
+)
+from weft.relax.dpl.leaves import (
+    ConstantPattern,
+    DataflowVarPattern,
+    ExprPattern,
+    ExternFuncPattern,
+    GlobalVarPattern,
+    PrimArrPattern,
     VarPattern,
     WildcardPattern,
 )
+from weft.relax.dpl.tuples import TupleGetItemPattern, TuplePattern, UnorderedTuplePattern
 from weft.support.errors import IRValueError
 
 Arguments = Sequence[DFPattern] | DFPattern | None

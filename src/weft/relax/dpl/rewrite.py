@@ -20,10 +20,11 @@ from weft.ir.transform import ModulePass, PassContext, PassInfo
 from weft.relax.dpl.block_matcher import match_bindings
 from weft.relax.dpl.context import PatternContext
 from weft.relax.dpl.engine import RewriteBindings, RewriteCall, RewriteSpec, rewrite_function
-from weft.relax.dpl.kinds import DFPattern, OrPattern, TuplePattern
+from weft.relax.dpl.kinds import DFPattern, OrPattern
 from weft.relax.dpl.matcher import Matcher, Pattern
 from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.dpl.rule import rule_of_module
+from weft.relax.dpl.tuples import TuplePattern
 from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
 from weft.support.errors import IRTypeError, PassError
 from weft.support.parameters import mismatch

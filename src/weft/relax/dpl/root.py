@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.relax.dpl.kinds import AndPattern, CallPattern, ExprPattern, OrPattern, Restriction
+from weft.relax.dpl.kinds import AndPattern, CallPattern, OrPattern, Restriction
+from weft.relax.dpl.leaves import ExprPattern
 from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import Call
 

@@ -29,17 +29,10 @@ from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.relax.dpl.engine import RewriteCall
-from weft.relax.dpl.kinds import (
-    CallPattern,
-    DFPattern,
-    ExprPattern,
-    ExternFuncPattern,
-    StructInfoPattern,
-    TupleGetItemPattern,
-    TuplePattern,
-    WildcardPattern,
-)
+from weft.relax.dpl.kinds import CallPattern, DFPattern, StructInfoPattern
+from weft.relax.dpl.leaves import ExprPattern, ExternFuncPattern, WildcardPattern
 from weft.relax.dpl.matcher import Pattern
+from weft.relax.dpl.tuples import TupleGetItemPattern, TuplePattern
 from weft.relax.expr import (
     Binding,
     BindingBlock,

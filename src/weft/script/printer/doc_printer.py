@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from weft.script.printer import doc as docs
 from weft.script.printer.doc import Doc, ExprDoc, OperationKind, StmtDoc
-from weft.script.printer.underlining import decorate
+from weft.script.printer.underlining import Target, decorate
 from weft.support.errors import IRTypeError, IRValueError
-from weft.support.object_path import ObjectPath
 
 (
     LOWEST, LAMBDA, CONDITIONAL, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM,
@@ -61,51 +60,6 @@ _ESCAPES: Final = {
 def format_float(value: float) -> str:
     """The shortest digits that read back as the same double; inf and nan as strings."""
     return repr(value) if math.isfinite(value) else f'"{value}"'
-
-
-class Target:
-    """What to underline: an object, a path or another key of ``source_paths``, or a chain.
-
-    A chain is the list of objects that a path leads through. The docs of the last of them that has
-    any are underlined, as there may be none for the end of the path.
-    """
-
-    __slots__ = ("best", "depths", "given", "marks")
-
-    def __init__(self, given: object) -> None:
-        self.given, self.best = given, 0
-        self.marks: list[tuple[int, int]] = []
-        chain = given.objects if isinstance(given, Chain) else [given]
-        self.depths = {id(item): number for number, item in enumerate(chain, 1)}
-
-    def depth(self, doc: Doc) -> int:
-        """How far along the chain or path the object of a doc is; 0 if it is not on it."""
-        depth = 0
-        if doc.source is not None and not isinstance(doc.source, str | int):
-            depth = self.depths.get(id(doc.source), 0)
-        for path in doc._paths or ():
-            if isinstance(path, ObjectPath) and isinstance(self.given, ObjectPath):
-                if path.is_prefix_of(self.given):
-                    depth = max(depth, len(path))
-            elif path is self.given or path == self.given:
-                depth = max(depth, 1)
-        return depth
-
-    def mark(self, depth: int, span: tuple[int, int]) -> None:
-        """Note the text range of a doc of that depth, and forget those of less deep docs."""
-        if depth > self.best:
-            self.best, self.marks = depth, []
-        if depth == self.best:
-            self.marks.append(span)
-
-
-class Chain:
-    """The objects from the root to what a path leads to."""
-
-    __slots__ = ("objects",)
-
-    def __init__(self, objects: Sequence[object]) -> None:
-        self.objects = list(objects)
 
 
 class DocWriter:

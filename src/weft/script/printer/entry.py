@@ -29,10 +29,11 @@ from weft.script.printer import (
     tir_stmt,
 )
 from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, Head, StmtBlockDoc
-from weft.script.printer.doc_printer import Chain, to_python_script
+from weft.script.printer.doc_printer import to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
 from weft.script.printer.nested_values import bind_nested
 from weft.script.printer.shared_values import is_name_of_shared, name_shared
+from weft.script.printer.underlining import Chain
 from weft.support.errors import IRTypeError
 from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion

@@ -1,8 +1,56 @@
-"""Adds carets below ranges of a text, line numbers, and leaves out lines far from the carets."""
+"""What is to be underlined, and the text with carets below, numbers, and without far lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from weft.script.printer.doc import Doc
+from weft.support.object_path import ObjectPath
+
+
+class Target:
+    """What to underline: an object, a path or another key of ``source_paths``, or a chain.
+
+    A chain is the list of objects that a path leads through. The docs of the last of them that has
+    any are underlined, as there may be none for the end of the path.
+    """
+
+    __slots__ = ("best", "depths", "given", "marks")
+
+    def __init__(self, given: object) -> None:
+        self.given, self.best = given, 0
+        self.marks: list[tuple[int, int]] = []
+        chain = given.objects if isinstance(given, Chain) else [given]
+        self.depths = {id(item): number for number, item in enumerate(chain, 1)}
+
+    def depth(self, doc: Doc) -> int:
+        """How far along the chain or path the object of a doc is; 0 if it is not on it."""
+        depth = 0
+        if doc.source is not None and not isinstance(doc.source, str | int):
+            depth = self.depths.get(id(doc.source), 0)
+        for path in doc._paths or ():
+            if isinstance(path, ObjectPath) and isinstance(self.given, ObjectPath):
+                if path.is_prefix_of(self.given):
+                    depth = max(depth, len(path))
+            elif path is self.given or path == self.given:
+                depth = max(depth, 1)
+        return depth
+
+    def mark(self, depth: int, span: tuple[int, int]) -> None:
+        """Note the text range of a doc of that depth, and forget those of less deep docs."""
+        if depth > self.best:
+            self.best, self.marks = depth, []
+        if depth == self.best:
+            self.marks.append(span)
+
+
+class Chain:
+    """The objects from the root to what a path leads to."""
+
+    __slots__ = ("objects",)
+
+    def __init__(self, objects: Sequence[object]) -> None:
+        self.objects = list(objects)
 
 
 def decorate(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import RuntimeFault
-from weft.tir.interp.expression import BreakSignal, ContinueSignal
+from weft.tir.interp.calls import BreakSignal, ContinueSignal
 from weft.tir.interp.state import Action, State, Thunk
 from weft.tir.interp.values import Value
 from weft.tir.stmt import For, ForKind, While

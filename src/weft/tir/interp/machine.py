@@ -20,7 +20,8 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.interp.expression import ExprCompiler, ReturnSignal
+from weft.tir.interp.calls import ReturnSignal
+from weft.tir.interp.expression import ExprCompiler
 from weft.tir.interp.internal_calls import bind_call
 from weft.tir.interp.loops import repeated, rounds_of
 from weft.tir.interp.scalars import place_of

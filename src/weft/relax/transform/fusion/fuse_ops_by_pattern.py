@@ -36,9 +36,10 @@ from weft.ir.node import expect
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.bindings import udchain
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.dpl.kinds import CallPattern, DFPattern, TupleGetItemPattern
+from weft.relax.dpl.kinds import CallPattern, DFPattern
 from weft.relax.dpl.matcher import Matcher, Pattern
 from weft.relax.dpl.root import may_match, root_callees
+from weft.relax.dpl.tuples import TupleGetItemPattern
 from weft.relax.expr import (
     BindingBlock,
     Call,
