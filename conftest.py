@@ -64,7 +64,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove that cache."""
+    """Remove that cache; go through the heap a last time, not again and again while Python ends."""
+    gc.collect()
+    gc.freeze()
     kept = config.stash.get(_KEPT, None)
     if kept is not None:
         del os.environ["WEFT_CACHE_DIR"]
