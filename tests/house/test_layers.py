@@ -101,7 +101,9 @@ def imports(source, modules) -> Iterator[tuple[str, int, bool]]:
     checked_only = {
         id(inner)
         for node in nodes_of(source.tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        if isinstance(node, ast.If)
+        and "TYPE_CHECKING" in source.text
+        and ast.unparse(node.test).endswith("TYPE_CHECKING")
         for inner in ast.walk(node)
     }
     for node in nodes_of(source.tree):
