@@ -1,5 +1,6 @@
 """``weft.quantize``: integer layers from samples, beside what integers give in numpy."""
 
+import functools
 import importlib
 import re
 
@@ -29,6 +30,18 @@ def product(weights=W):
     return builder.get()
 
 
+@functools.cache
+def quantized_product(**options):
+    """``product()`` quantized with ``SAMPLES``: once for all tests that want the same."""
+    return weft.quantize(product(), SAMPLES, **options)
+
+
+@functools.cache
+def compiled_product(**options):
+    """The same, compiled."""
+    return weft.compile(quantized_product(**options))
+
+
 def in_integers(x, coding, weights=W):
     """The product of what the integers stand for."""
     q = np.clip(np.rint(x * np.float32(1 / np.float32(coding.scale))) + coding.zero_point, 0, STEPS)
@@ -42,15 +55,14 @@ def relative(given, wanted):
 
 
 def test_a_static_product_is_the_sum_of_integers():
-    quantized = weft.quantize(product(), SAMPLES, bias_correction=False)
+    compiled = compiled_product(bias_correction=False)
     coding = coding_of(np.min(SAMPLES), np.max(SAMPLES))
     for x in [*SAMPLES, 9 * SAMPLES[0], np.zeros_like(SAMPLES[0])]:  # out of the range, too
-        np.testing.assert_allclose(weft.compile(quantized)(x), in_integers(x, coding), rtol=1e-5,
-                                   atol=1e-6)  # fmt: skip
+        np.testing.assert_allclose(compiled(x), in_integers(x, coding), rtol=1e-5, atol=1e-6)
 
 
 def test_the_report_has_the_error_that_the_layer_has():
-    quantized = weft.quantize(product(), SAMPLES, bias_correction=False)
+    quantized = quantized_product(bias_correction=False)
     coding = coding_of(np.min(SAMPLES), np.max(SAMPLES))
     together = np.concatenate(SAMPLES)
     [layer] = quantized.report.layers
@@ -62,12 +74,11 @@ def test_the_report_has_the_error_that_the_layer_has():
 
 def test_bias_correction_takes_the_mean_error_away():
     together = np.concatenate(SAMPLES)
-    plain, corrected = [
-        weft.quantize(product(), SAMPLES, bias_correction=wanted) for wanted in (False, True)
-    ]
+    ways = [{"bias_correction": wanted} for wanted in (False, True)]
+    plain, corrected = [quantized_product(**way) for way in ways]
     errors = []
-    for quantized in (plain, corrected):
-        compiled = weft.compile(quantized)
+    for way in ways:
+        compiled = compiled_product(**way)
         y = np.concatenate([compiled(x) for x in SAMPLES])
         errors.append(y - together @ W)
     medians = [np.median(e.reshape(len(SAMPLES), 4, 8).mean(1), axis=0) for e in errors]
@@ -115,11 +126,11 @@ def test_a_percentile_leaves_outliers_out():
 @pytest.mark.parametrize("x", [SAMPLES[0], 1e4 * SAMPLES[1], np.zeros((4, 16), "float32"),
                                -np.abs(SAMPLES[2])])  # fmt: skip
 def test_dynamic_products_find_the_range_in_each_call(x):
-    compiled = weft.compile(weft.quantize(product(), SAMPLES, method="dynamic", limit=1))
-    means = weft.quantize(product(), SAMPLES, method="dynamic", bias_correction=False)
+    compiled = compiled_product(method="dynamic", limit=1)
+    means = compiled_product(method="dynamic", bias_correction=False)
     low, high = min(x.min(), 0), max(x.max(), 0)
     scale = (high - low) / 255 or 1
-    y = weft.compile(means)(x)
+    y = means(x)
     assert np.abs(y - x @ W).max() <= 16 * np.abs(W).max() * scale + 0.03 * np.abs(x @ W).max()
     assert compiled(x).shape == (4, 8)
 
@@ -178,7 +189,7 @@ def test_the_same_numbers_are_found_in_the_cache_and_others_are_not(tmp_path, mo
 
 
 def test_a_quantized_model_is_saved_and_loaded(tmp_path):
-    compiled = weft.compile(weft.quantize(product(), SAMPLES))
+    compiled = compiled_product()
     compiled.save(tmp_path / "model.weft")
     loaded = weft.load(tmp_path / "model.weft")
     np.testing.assert_array_equal(loaded(SAMPLES[0]), compiled(SAMPLES[0]))
@@ -281,7 +292,7 @@ def test_wrong_uses_say_what_is_expected(samples, options, message):
 
 
 def test_a_quantized_model_takes_no_example_inputs():
-    quantized = weft.quantize(product(), SAMPLES)
+    quantized = quantized_product()
     with pytest.raises(weft.TVMError, match="needs no example inputs"):
         weft.compile(quantized, SAMPLES[0])
     with pytest.raises(weft.TVMError, match="quantized already"):
