@@ -8,6 +8,7 @@ from weft.backends.cpu.vectors.flatten_vector_access import FlattenVectorAccess
 from weft.backends.cpu.vectors.join_axes import JoinAxes
 from weft.backends.cpu.vectors.prefetch_next import PrefetchNextIteration
 from weft.backends.cpu.vectors.prefetch_result import PrefetchResult
+from weft.backends.cpu.vectors.prefetch_steps import PrefetchSteps
 from weft.backends.cpu.vectors.reciprocal import MultiplyByReciprocal
 from weft.backends.cpu.vectors.shift_tiles import ShiftTiles
 from weft.backends.cpu.vectors.shuffle_load import ShuffleLoad
@@ -79,6 +80,7 @@ LOWER: tuple[Pass, ...] = (
     FillTails(),  # after Simplify, and while guards are where blocks put them
     ShiftTiles(),  # before prefetching and cuts: tiles of symbolic axes need no copies with guards
     PrefetchNextIteration(),  # while a panel has one load in one loop
+    PrefetchSteps(),  # before loops are cut: a panel that is cut off is fetched as a whole one
     PrefetchResult(),  # before loops are cut: guards are the same as those of the stores
     PartitionGuardedLoops(),  # before vectorising: a test per lane would keep a loop scalar
     VectorizeReduction(),  # after loops are cut: the rows of a cut-off tail are not a full group

@@ -39,6 +39,7 @@ _NAMES = {
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
     "PrefetchNextIteration": "weft.backends.cpu.vectors.prefetch_next",
     "PrefetchResult": "weft.backends.cpu.vectors.prefetch_result",
+    "PrefetchSteps": "weft.backends.cpu.vectors.prefetch_steps",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.threads.serialize_threads",

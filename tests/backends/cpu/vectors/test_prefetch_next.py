@@ -114,6 +114,31 @@ def test_of_a_panel_that_is_converted_the_narrow_one_is_asked_for(becomes):
     becomes(PrefetchNextIteration(), before, expected)
 
 
+def test_of_a_panel_that_is_copied_the_origin_is_asked_for():
+    @T.prim_func
+    def func(
+        a: T.Buffer((4, 5), "float32"), b: T.Buffer((5, 96), "float32"),
+        c: T.Buffer((4, 96), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            panel = T.decl_buffer((5, 32), "float32")
+            for k in range(5):
+                for x in T.vectorized(32):
+                    panel[k, x] = b[k, j * 32 + x]
+            for r in range(4):
+                for k in range(5):
+                    for x in T.vectorized(32):
+                        c[r, j * 32 + x] = c[r, j * 32 + x] + a[r, k] * panel[k, x]
+
+    after = lowered(func)
+    [prefetch] = prefetches(after)
+    assert "b[" in prefetch
+    arrays = [np.random.default_rng(0).standard_normal(s, np.float32) for s in ((4, 5), (5, 96))]
+    result = np.zeros((4, 96), np.float32)
+    run(after, *arrays, result)
+    np.testing.assert_allclose(result, arrays[0] @ arrays[1], rtol=1e-5, atol=1e-5)
+
+
 def test_a_copy_in_another_order_is_not_followed():
     """The place of an element in what was copied would need the loops of the copy."""
 

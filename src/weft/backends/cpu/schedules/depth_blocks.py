@@ -63,7 +63,7 @@ def place_blocks(
     around = variables.index(sch.get(place).loop_var) + 1
     panels, tiles, inside = _total_loops(sch, nest, roles, total, sizes, around)
     sch.compute_at(part, tiles)
-    tile_reduction(sch, part, replace(roles, steps=steps), inside, machine)
+    tile_reduction(sch, part, replace(roles, steps=steps), inside, machine, streams=True)
     return panels
 
 

@@ -9,6 +9,7 @@ from weft.backends.cpu.schedules.borders import crossing
 from weft.backends.cpu.schedules.elementwise import extent_of
 from weft.backends.cpu.schedules.long_rows import add_together, exceeds_registers
 from weft.backends.cpu.schedules.roles import Roles, reads_once
+from weft.backends.cpu.vectors.prefetch_steps import PREFETCH_STEPS
 from weft.backends.cpu.vectors.skip_padding import has_padding
 from weft.dlight.nest import Nest, loops_of, product
 from weft.target.machine import Machine
@@ -51,12 +52,19 @@ def tile_axes(roles: Roles) -> list[Var]:
 
 
 def tile_reduction(
-    sch: Schedule, block: BlockRV, roles: Roles, shared: int, machine: Machine
+    sch: Schedule,
+    block: BlockRV,
+    roles: Roles,
+    shared: int,
+    machine: Machine,
+    *,
+    streams: bool = False,
 ) -> None:
     """Order the loops inside a tile: the reduction outermost, then rows, unrolled, then columns as
     vectors.
 
-    ``shared`` is the number of loops around the tile.
+    ``shared`` is the number of loops around the tile. ``streams`` says that the vectors that a tile
+    reads exceed the first cache.
     """
     inside = tile_axes(roles)
     nest = Nest(sch, block)
@@ -78,24 +86,30 @@ def tile_reduction(
             for loop in steps:
                 sch.unroll(loop)
         else:
-            unroll_some(sch, steps[-1], tail, machine)
+            step = unroll_some(sch, steps[-1], tail, machine)
+            if streams:
+                sch.annotate(step, PREFETCH_STEPS, True)
             if roles.row is not None and has_padding(nest.block):
                 for axis in crossing(nest.loads, roles.steps, [roles.row]):
                     sch.unroll(loops[axis])  # other pixels are outside in each step of the window
 
 
-def unroll_some(sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine) -> None:
-    """Unroll several steps of the reduction where registers are left for what they load."""
+def unroll_some(sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine) -> LoopRV:
+    """Unroll several steps of the reduction where registers are left for what they load.
+
+    Returns the loop that is left.
+    """
     size, width = extent_of(sch, step), extent_of(sch, tail[-1]) if tail else None
     rows = product([extent_of(sch, loop) for loop in tail[:-1]])
     if size is None or width is None or rows is None:
-        return
+        return step
     products = rows * -(-width // machine.lanes())
     if products <= machine.vector_registers * _FILLED:
         together = max(number for number in range(1, _STEPS + 1) if size % number == 0)
         if 1 < together < size:
-            _, inner = sch.split(step, [None, together])
+            step, inner = sch.split(step, [None, together])
             sch.unroll(inner)
+    return step
 
 
 def mark_tile(sch: Schedule, tail: Sequence[LoopRV]) -> None:

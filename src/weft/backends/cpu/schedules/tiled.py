@@ -15,6 +15,7 @@ from typing import Final
 
 from weft.backends.cpu.schedules.borders import crossing
 from weft.backends.cpu.schedules.chunks import Chunks, best_chunks
+from weft.backends.cpu.schedules.copied import copy_rows
 from weft.backends.cpu.schedules.depth_blocks import place_blocks
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
 from weft.backends.cpu.schedules.joined import join_rows
@@ -78,30 +79,59 @@ def schedule(
         if roles is None:  # a sum of one product, whose rows are all that it had
             return False
     sizes = _sizes(nest, roles, machine)
+    streams = _streams(nest, roles, sizes, machine)
     panels = _pack(sch, nest, roles, sizes, weights)
     copies = widen_panels(sch, nest, roles, sizes, weights)
+    if streams:
+        whole, each = copy_rows(sch, nest, roles, sizes, weights, machine)
+        panels, copies = [*panels, *whole], [*copies, *each]
     if panels and nest.extent(roles.column) is None:
         sch.annotate(block, FILL_TAIL, 1)
     if has_padding(nest.block):
         sch.annotate(block, SKIP_PADDING, 1)
     chunks = _chunks_of(nest, roles, sizes, machine) if may_cut_depth else None
-    part = in_parts(sch, nest, roles.steps)
-    if part is None:
-        place = place_tile(sch, nest, roles, (block, result), sizes, machine)
-        tile_reduction(sch, block, roles, loops_around(sch, result, roles), machine)
-    elif chunks is None:
-        place = place_tile(sch, nest, roles, (block, result), sizes, machine)
-        _tile_parts(sch, nest, roles, (part[0], block, result), part[1], sizes, machine)
-    else:
-        sch.set_scope(block, 0, "global")
-        place = place_blocks(
-            sch, nest, roles, (part[0], block, result), part[1], sizes, chunks, machine
-        )
+    place = _place(sch, nest, roles, (block, result), sizes, chunks, machine, streams=streams)
     place_copies(sch, copies, place, machine)
     for copy in panels:
         if copy is not None:
             schedule_panel(sch, copy, machine)
     return True
+
+
+def _place(
+    sch: Schedule,
+    nest: Nest,
+    roles: Roles,
+    blocks: tuple[BlockRV, BlockRV],
+    sizes: Sizes,
+    chunks: Chunks | None,
+    machine: Machine,
+    *,
+    streams: bool,
+) -> LoopRV | None:
+    """Order the loops of the reduction and of the result, ``blocks``, of which long sums are cut
+    into parts first.
+
+    Returns the innermost loop in each iteration of which all tiles of rows use the same panels.
+    """
+    block, result = blocks
+    part = in_parts(sch, nest, roles.steps)
+    if part is not None and chunks is not None:
+        sch.set_scope(block, 0, "global")
+        sums = part[0], block, result
+        return place_blocks(sch, nest, roles, sums, part[1], sizes, chunks, machine)
+    place = place_tile(sch, nest, roles, blocks, sizes, machine)
+    around = loops_around(sch, result, roles)
+    # Short sums leave too little time for that beside their other loads.
+    if around and (streams or part is not None) and _stores_apart(nest, roles, sizes):
+        sch.annotate(sch.get_loops(result)[around - 1], PREFETCH_RESULT, True)
+    if part is None:
+        tile_reduction(sch, block, roles, around, machine, streams=streams)
+    else:
+        _tile_total(sch, block, part[0], around)
+        inside = replace(roles, steps=part[1])
+        tile_reduction(sch, part[0], inside, around + 1, machine, streams=streams)
+    return place
 
 
 def _pack(
@@ -136,24 +166,6 @@ def _weights_of_rows(
         and not load.uses(column)
         and can_pack(nest, load, row)
     ]
-
-
-def _tile_parts(
-    sch: Schedule,
-    nest: Nest,
-    roles: Roles,
-    blocks: tuple[BlockRV, BlockRV, BlockRV],
-    steps: tuple[Var, ...],
-    sizes: Sizes,
-    machine: Machine,
-) -> None:
-    """Order the loops of a sum in parts: the sums of parts, the total of a tile, the result."""
-    part, total, result = blocks
-    around = loops_around(sch, result, roles)
-    _tile_total(sch, total, part, around)
-    if _stores_apart(nest, roles, sizes):
-        sch.annotate(sch.get_loops(result)[around - 1], PREFETCH_RESULT, True)
-    tile_reduction(sch, part, replace(roles, steps=steps), around + 1, machine)
 
 
 def _chunks_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Chunks | None:
@@ -247,6 +259,17 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
         rows = shared_out(size_of(nest, roles.row), tile.rows, machine.cores)
         return Sizes(tile.columns, tile.several, rows, tile.high)
     return Sizes(tile.columns, tile.several, tile.rows, tile.high)
+
+
+def _streams(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> bool:
+    """Whether the panel that a tile of rows reads leaves the first cache before the next tile."""
+    depth = product([nest.extent(axis) for axis in nest.reduced])
+    width = sizes.columns * sizes.several * nest.stores[0].buffer.dtype.itemsize
+    return (
+        roles.shared
+        and roles.row is not None
+        and (depth is None or depth * width > machine.l1 // 2)
+    )
 
 
 def _stores_apart(nest: Nest, roles: Roles, sizes: Sizes) -> bool:

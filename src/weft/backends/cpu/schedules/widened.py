@@ -36,7 +36,7 @@ def widen_panels(
     that make the copies, which still have to be placed.
     """
     result = nest.stores[0].buffer.dtype
-    tiles = _tiles_of_rows(nest, roles, sizes)
+    tiles = tiles_of_rows(nest, roles, sizes)
     if result != "float32" or (tiles is not None and tiles <= _FEW):
         return []
     copies = []
@@ -54,7 +54,7 @@ def is_narrow(dtype: DataType) -> bool:
     return dtype.is_float and dtype.bits == 16
 
 
-def _tiles_of_rows(nest: Nest, roles: Roles, sizes: Sizes) -> int | None:
+def tiles_of_rows(nest: Nest, roles: Roles, sizes: Sizes) -> int | None:
     """How many tiles of rows there are; None if that is symbolic."""
     sides = [(roles.row, sizes.rows), (roles.tall, sizes.high)]
     extents = [size_of(nest, axis) for axis, _ in sides]

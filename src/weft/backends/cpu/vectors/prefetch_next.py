@@ -80,8 +80,8 @@ class _Reductions(Visitor):
     """For each reduction inside of a loop: the statements that prefetch, by the variable of the
     loop in which they belong.
 
-    A reduction may read a copy of the panel that each iteration makes, in another type. Then what
-    is copied is prefetched.
+    A reduction may read a copy of the panel that each iteration makes, maybe in another type. Then
+    what is copied is prefetched.
     """
 
     def __init__(self, loop: For) -> None:
@@ -101,9 +101,10 @@ class _Reductions(Visitor):
     def visit_BufferStore(self, store: BufferStore) -> None:
         """Look at an accumulation: loops whose variables do not index it are the reduction's."""
         value = store.value
-        if isinstance(value, Cast) and isinstance(value.value, BufferLoad):
+        copied = value.value if isinstance(value, Cast) else value
+        if isinstance(copied, BufferLoad):
             loops = {loop.loop_var for loop in self.around}
-            self.copies[id(store.buffer)] = store.indices, value.value, loops
+            self.copies[id(store.buffer)] = store.indices, copied, loops
         loads = [self.origin(load) for load in collect(value, BufferLoad)]
         if not any(load.buffer is store.buffer for load in loads):
             return
