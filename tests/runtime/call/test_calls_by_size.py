@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import weft
-from tests.runtime.call.test_tensor_call import Two, counted, perceptron
+from tests.lib.tensor_calls import Two, counted, perceptron
 from weft.runtime.call import tensor_call
 from weft.runtime.call.tensor_call import CallsBySize
 from weft.support.errors import IRTypeError, IRValueError

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 import weft
+from tests.lib.tensor_calls import Two, counted, perceptron
 from weft.runtime.call.plan import plan_of_entry
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.call.tensor_call import _is_direct
@@ -21,19 +22,6 @@ from weft.support.errors import IRIndexError, IRTypeError, IRValueError, Runtime
 torch = pytest.importorskip("torch")
 
 
-class Two(torch.nn.Module):
-    """Two outputs in a dictionary."""
-
-    def forward(self, x, y):
-        return {"sum": x + y, "rest": [(x * y).sum(1)]}
-
-
-def perceptron(width=16):
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(24, width), torch.nn.ReLU(), torch.nn.Linear(width, 10)]
-    return torch.nn.Sequential(*layers).eval()
-
-
 @pytest.fixture(scope="module")
 def net():
     return perceptron()
@@ -42,14 +30,6 @@ def net():
 @pytest.fixture(scope="module")
 def compiled(net):
     return weft.compile(net, (torch.zeros(3, 24),), num_threads=2)
-
-
-def counted(model):
-    """A model whose calls through Python are counted."""
-    through_python = []
-    outputs = model._outputs
-    model._outputs = lambda values: (through_python.append(1), outputs(values))[1]
-    return model, through_python
 
 
 @pytest.fixture

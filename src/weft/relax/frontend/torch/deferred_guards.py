@@ -49,21 +49,21 @@ def are_proved(report: str) -> bool:
 
 
 def _is_proved(complaint: str) -> bool:
-    found = _GUARD.match(complaint)
-    limits = None if found is None else _LIMIT.match(found["range"])
-    if found is None or limits is None:
+    parts = _GUARD.match(complaint)
+    limits = None if parts is None else _LIMIT.match(parts["range"])
+    if parts is None or limits is None:
         return False
     analyzer = Analyzer()
     variables: dict[str, Var] = {}
-    for size in dict.fromkeys([found["size"], *_SIZE.findall(found["guard"])]):
+    for size in dict.fromkeys([parts["size"], *_SIZE.findall(parts["guard"])]):
         variables[size] = Var(f"size{len(variables)}", "int64")
         analyzer.bind_nonnegative(variables[size])
-    variable, (low, high) = variables[found["size"]], limits.groups()
+    variable, (low, high) = variables[parts["size"]], limits.groups()
     if high is not None:
         bounds = Range(IntImm("int64", int(low or 0)), IntImm("int64", int(high) + 1))
         analyzer.bind(variable, bounds, allow_override=True)
     names = {variable.name: variable for variable in variables.values()}
-    text = _SIZE.sub(lambda size: variables[size[0]].name, found["guard"])
+    text = _SIZE.sub(lambda size: variables[size[0]].name, parts["guard"])
     try:
         return analyzer.can_prove(_expression(ast.parse(text, mode="eval").body, names))
     except (SyntaxError, KeyError, TVMError):
