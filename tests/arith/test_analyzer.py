@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -305,3 +307,21 @@ def test_a_condition_inside_of_a_condition_still_decides():
     assert structural_equal(
         Analyzer().simplify(outer), nodes.Select(nodes.Select(I < 4, J, K) < 5, I, N)
     )
+
+
+def test_an_analyzer_goes_with_its_last_name():
+    """Passes make thousands of them, which would wait for the collector of cycles."""
+    n, m = Var("n", "int32"), Var("m", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(n, Range(0, 8))
+    analyzer.simplify(op.min(nodes.Select(n < 4, n * 4 + m, n // 3), m % 7) < n * 2 + m)
+    parts = analyzer._rewriter, analyzer._bounds, analyzer._canonical, analyzer._differences
+    references = [weakref.ref(part) for part in (analyzer, *parts)]
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        del analyzer, parts
+        assert [reference() for reference in references] == [None] * 5
+    finally:
+        if is_enabled:
+            gc.enable()

@@ -6,6 +6,7 @@ bounds, remainders, simplified expressions and proofs.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -80,12 +81,14 @@ class Analyzer:
         self._facts = facts = Facts()
         self._modular = ModularSetAnalyzer(facts)
         self._bounds = BoundAnalyzer(facts, self._modular)
-        self._modular.nonnegative = lambda expr: self._bounds.bound(expr)[0] >= 0
+        bounds = weakref.proxy(self._bounds)  # no cycles: passes make thousands of analyzers
+        self._modular.nonnegative = lambda expr: bounds.bound(expr)[0] >= 0
         self._rewriter = RewriteSimplifier(facts, self._bounds)
         self._canonical = CanonicalSimplifier(facts, self._bounds, self._rewriter)
         self._differences = DifferenceAnalyzer(self._bounds, self._canonical)
-        self._rewriter.differences = self._differences
-        self._rewriter.enter = self._expression_scope
+        self._rewriter.differences = weakref.proxy(self._differences)
+        owner = weakref.proxy(self)
+        self._rewriter.enter = lambda constraint: owner._expression_scope(constraint)
         self._assuming = False
 
     def bind(self, var: Var, expr: PrimExpr | Range | int, allow_override: bool = False) -> None:
