@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from weft import build, te, topi
+from weft import build, te, tir, topi
 from weft.target import Target
 
 torch = pytest.importorskip("torch")
@@ -91,3 +91,32 @@ def test_options_that_do_not_exist():
         topi.nn.rnn(*tensors, "gelu")
     with pytest.raises(ValueError, match="expected the letters IFGO, got 'IFOO'"):
         topi.nn.lstm(*tensors, tensors[-1], weight_layout="IFOO")
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("size", [3, 40, 128])
+def test_sequences_that_take_steps_together(floats, name, size):
+    """Groups of four of a batch that only the run tells, and the rest; and of a known batch."""
+    layer, gates, states = LAYERS[name]
+    weights = [(gates * size, 4), (gates * size, size), (gates * size,), (gates * size,)]
+    n = tir.Var("n", "int64")
+    shapes = [(3, n, 4), *weights, *[(n, size)] * states]
+    inputs = [te.placeholder(shape, "float32", f"x{i}") for i, shape in enumerate(shapes)]
+    any_batch = build(te.create_prim_func([*inputs, *getattr(topi.nn, name)(*inputs)]))["main"]
+    for batch in (0, 1, 2, 3, 4, 5, 8, 11):
+        arrays = [
+            floats(*[batch if extent is n else extent for extent in shape]) * np.float32(0.3)
+            for shape in shapes
+        ]
+        wanted = by_layer(layer(4, size), arrays) if batch else []
+        results = [np.full((3, batch, size), 7, "float32"), *[np.copy(a) for a in arrays[5:]]]
+        any_batch(*arrays, *results)
+        for result, expected in zip(results, wanted, strict=bool(batch)):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+        if batch not in (3, 5):
+            continue
+        fixed = [te.placeholder(array.shape, "float32", f"x{i}") for i, array in enumerate(arrays)]
+        known = build(te.create_prim_func([*fixed, *getattr(topi.nn, name)(*fixed)]))["main"]
+        known(*arrays, *results)
+        for result, expected in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)

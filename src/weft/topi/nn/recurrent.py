@@ -4,8 +4,10 @@ Data is (steps, batch, features), weights (gates * hidden, features) and (gates 
 The products with the data of all steps are one matrix product before the loop; inside, a step reads
 the state of the step before. The weights of the state are in blocks of gates: the inner loop runs
 over the gates of a block, in vectors, and adds one element of the state times a row of weights, so
-that the sums of a block stay in registers. The blocks of large layers run in parallel; each core
-then has its part of the weights in its own cache at every step. Sums of 16-bit floats are float32.
+that the sums of a block stay in registers. Of several sequences, four take each step together: a
+row of weights is then loaded once for four sums of a part of the block. The blocks of large layers
+run in parallel; each core then has its part of the weights in its own cache at every step. Sums of
+16-bit floats are float32.
 Sources: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000; Cho et al. 2014
 (the reset gate applied after the product, as in cuDNN and PyTorch).
 """
@@ -36,14 +38,32 @@ _LANES: Final = (16, 8)
 """The lanes of vectors, which divide the gates of a block: if possible those of the longest."""
 _WIDEST: Final = 128
 """The gates of a block whose sums registers hold."""
+_TOGETHER: Final = 4
+"""How many sequences take a step together, at most."""
 _LARGE: Final = 1 << 17
 """The products of a step from which on it is worth the time of starting threads."""
 
 Part = Callable[[int], PrimExpr]
 """Number of a gate -> the term of the data, or of the state, in the gate's sum."""
-Others = tuple[list[BufferVar], PrimExpr, list[BufferVar]]
+Others = tuple["list[Row]", PrimExpr, list[BufferVar]]
 Cell = Callable[[Part, Part, PrimExpr, Others], PrimExpr]
 """(data part, state part, hidden, (other states, index, extras)) -> the new hidden value."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The elements of a buffer from a place on: what one of several sequences has in it."""
+
+    buffer: BufferVar
+    begin: Extent
+
+    def __getitem__(self, index: PrimExpr) -> PrimExpr:
+        """An element."""
+        return self.buffer[self.begin + index]
+
+    def __setitem__(self, index: PrimExpr, value: PrimExpr) -> None:
+        """Store an element."""
+        self.buffer[self.begin + index] = value
 
 
 Reset = Callable[[Part, Part], PrimExpr]
@@ -117,6 +137,22 @@ def _block_width(unit: Extent) -> Extent:
     return size
 
 
+def _part_width(width: Extent, rows: int) -> Extent:
+    """The gates of a block whose sums registers hold for several rows; it divides the block.
+
+    >>> _part_width(128, 1), _part_width(128, 4), _part_width(80, 4), _part_width(120, 4)
+    (128, 32, 16, 24)
+    """
+    if rows == 1 or not is_const(width):
+        return width
+    size = const_int(width, "gates")
+    for lanes in _LANES:
+        parts = [part for part in range(lanes, _WIDEST // rows + 1, lanes) if size % part == 0]
+        if parts:
+            return max(parts)
+    return width
+
+
 def _each(ib: IRBuilder, extent: Extent, name: str) -> WithScope:
     """A loop from 0 to ``extent``, vectorized if that is known."""
     return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
@@ -124,7 +160,10 @@ def _each(ib: IRBuilder, extent: Extent, name: str) -> WithScope:
 
 @dataclass
 class _Step:
-    """Emits the statements of one step of one sequence; holds the buffers that they use."""
+    """Emits one step of ``rows`` sequences that take it together; holds the buffers that it uses.
+
+    Each row has its part of the running states and of the scratch, one after the other.
+    """
 
     ib: IRBuilder
     sizes: tuple[PrimExpr, int, DataType]
@@ -133,44 +172,68 @@ class _Step:
     scratch: tuple[BufferVar, BufferVar]
     width: Extent
     extras: list[BufferVar]
+    rows: int
 
     def add_up(self, low: Extent, high: Extent, hidden: BufferVar) -> None:
-        """Add the terms of the state to the gates of some rows."""
-        size, gates, kind = self.sizes
-        ib, width, sums = self.ib, self.width, self.scratch[0]
-        _, weights, biases = self.operands
+        """Add the terms of the state to some gates, those of a block after those of another."""
+        size, gates, _ = self.sizes
         is_large = is_const(size) and gates * const_int(size, "hidden") ** 2 >= _LARGE
-        first, last = (simplified(op.floordiv(end, width)) for end in (low, high))
-        with ib.for_range(first, last, "block", kind="parallel" if is_large else "serial") as block:
-            held = ib.allocate(kind, [width], "held", scope="local")
-            with _each(ib, width, "g") as g:
-                held[g] = op.cast(kind, biases[block * width + g])
-            with ib.for_range(0, size, "k") as k, _each(ib, width, "g") as g:
-                held[g] = held[g] + op.cast(kind, weights[block, k, g]) * hidden[k]
-            with _each(ib, width, "g") as g:
-                sums[block * width + g] = held[g]
+        kind = "parallel" if is_large else "serial"
+        first, last = (simplified(op.floordiv(end, self.width)) for end in (low, high))
+        part = _part_width(self.width, self.rows)
+        with self.ib.for_range(first, last, "block", kind=kind) as block:
+            if part is self.width:
+                self.add_part(block, op.const(0, "int64"), part, hidden)
+                return
+            parts = simplified(op.floordiv(self.width, part))
+            with self.ib.for_range(0, parts, "part") as at:
+                self.add_part(block, at * part, part, hidden)
 
-    def parts(self, at: PrimExpr, b: PrimExpr, j: PrimExpr) -> tuple[Part, Part]:
+    def add_part(self, block: PrimExpr, begin: PrimExpr, part: Extent, hidden: BufferVar) -> None:
+        """Add up ``part`` gates of a block from ``begin`` on, for all rows."""
+        (size, gates, kind), ib, sums = self.sizes, self.ib, self.scratch[0]
+        _, weights, biases = self.operands
+        rows, gate = range(self.rows), block * self.width + begin
+        held = ib.allocate(kind, [simplified(part * self.rows)], "held", scope="local")
+        for row in rows:
+            with _each(ib, part, "g") as g:
+                held[row * part + g] = op.cast(kind, biases[gate + g])
+        with ib.for_range(0, size, "k") as k:
+            for row in rows:
+                with _each(ib, part, "g") as g:
+                    weight = op.cast(kind, weights[block, k, begin + g])
+                    held[row * part + g] = held[row * part + g] + weight * hidden[row * size + k]
+        for row in rows:
+            with _each(ib, part, "g") as g:
+                sums[row * (size * gates) + gate + g] = held[row * part + g]
+
+    def parts(self, at: PrimExpr, b: PrimExpr, row: int, j: PrimExpr) -> tuple[Part, Part]:
         """The terms of the data and of the state for the gates of element j."""
-        size, mine, sums = self.sizes[0], self.operands[0], self.scratch[0]
-        return lambda gate: mine[at, b, j + size * gate], lambda gate: sums[j + size * gate]
+        (size, gates, _), mine, sums = self.sizes, self.operands[0], self.scratch[0]
+        own = Row(sums, row * (size * gates))
+        return lambda gate: mine[at, b + row, j + size * gate], lambda gate: own[j + size * gate]
 
     def take(
         self, at: PrimExpr, b: PrimExpr, how: tuple[Cell, Reset | None], out: BufferVar
     ) -> None:
-        """Emit the step: the gates, then the new states and the output."""
+        """Emit the step: the gates, then the new states and the outputs."""
         (size, gates, _), (cell, reset), hidden = self.sizes, how, self.running[0]
         scaled, ib = self.scratch[1], self.ib
         plain = gates if reset is None else gates - 1
         self.add_up(0, plain * size, hidden)
         if reset is not None:
-            with _each(ib, size, "j") as j:
-                scaled[j] = reset(*self.parts(at, b, j)) * hidden[j]
+            for row in range(self.rows):
+                with _each(ib, size, "j") as j:
+                    factor = reset(*self.parts(at, b, row, j))
+                    scaled[row * size + j] = factor * hidden[row * size + j]
             self.add_up(plain * size, gates * size, scaled)
-        with _each(ib, size, "j") as j:
-            value = cell(*self.parts(at, b, j), hidden[j], (self.running[1:], j, self.extras))
-            hidden[j] = value
-            out[at, b, j] = op.cast(out.dtype, hidden[j])
+        for row in range(self.rows):
+            own = Row(hidden, row * size)
+            others = [Row(state, row * size) for state in self.running[1:]]
+            with _each(ib, size, "j") as j:
+                parts = self.parts(at, b, row, j)
+                own[j] = cell(*parts, own[j], (others, j, self.extras))
+                out[at, b + row, j] = op.cast(out.dtype, own[j])
 
 
 def _clear(
@@ -188,6 +251,65 @@ def _clear(
         ib.for_range(0, size, "j") as j,
     ):
         out[t, b, j] = op.const(0, out.dtype)
+
+
+@dataclass
+class _Layer:
+    """Emits all steps of all sequences; holds the buffers of the layer and its cell."""
+
+    ib: IRBuilder
+    sizes: tuple[PrimExpr, int, DataType]
+    operands: tuple[BufferVar, BufferVar, BufferVar]
+    width: Extent
+    order: tuple[PrimExpr, bool]
+    """How many steps there are, and whether they are taken from the last to the first."""
+    how: tuple[Cell, Reset | None]
+    first: list[BufferVar]
+    extras: list[BufferVar]
+    results: list[BufferVar]
+    lengths: BufferVar | None
+
+    def all_sequences(self, batch: Extent, most: int) -> None:
+        """``most`` sequences at a time, then what is left, one after the other."""
+        groups = simplified(op.floordiv(batch, most)) if most > 1 else 0
+        if most > 1:
+            with self.ib.for_range(0, groups, "group") as group:
+                self.sequences(most, group * most)
+        if most == 1 or not is_const(batch) or const_int(batch, "batch") % most:
+            with self.ib.for_range(simplified(groups * most), batch, "b") as b:
+                self.sequences(1, b)
+
+    def sequences(self, rows: int, b: PrimExpr) -> None:
+        """All steps of ``rows`` sequences from the one of number ``b`` on."""
+        (size, gates, kind), ib, (out, *last) = self.sizes, self.ib, self.results
+        running = [ib.allocate(kind, [rows * size], "running") for _ in last]
+        sums = ib.allocate(kind, [rows * gates * size], "sums")
+        is_scaled = self.how[1] is not None
+        scaled = ib.allocate(kind, [rows * size], "scaled") if is_scaled else running[0]
+        for row in range(rows):
+            with ib.for_range(0, size, "j") as j:
+                for state, start in zip(running, self.first, strict=True):
+                    state[row * size + j] = op.cast(kind, start[b + row, j])
+        end, is_backwards = self.order
+        if self.lengths is not None:
+            steps, end = end, ib.let("end", op.cast("int64", self.lengths[b]))
+            _clear(ib, out, (b, end), (steps, size))
+        step = _Step(
+            ib, self.sizes, self.operands, running, (sums, scaled), self.width, self.extras, rows
+        )
+        with ib.for_range(0, end, "t") as t:
+            step.take(end - 1 - t if is_backwards else t, b, self.how, out)
+        for row in range(rows):
+            with ib.for_range(0, size, "j") as j:
+                for state, result in zip(running, last, strict=True):
+                    result[b + row, j] = op.cast(result.dtype, state[row * size + j])
+
+
+def _rows_together(batch: Extent, size: Extent) -> int:
+    """How many sequences take a step together."""
+    if not is_const(size):
+        return 1
+    return min(_TOGETHER, max(const_int(batch, "batch"), 1)) if is_const(batch) else _TOGETHER
 
 
 def recurrence(
@@ -216,31 +338,21 @@ def recurrence(
     data, weight, recurrent, bias, recurrent_bias, *states = tensors
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
+    most = 1 if lengths is not None else _rows_together(batch, size)
     width = _block_width(gates * size if reset is None else size)
+    if is_const(batch):  # all sequences but a few take steps together, and blocks are read in a row
+        width = _part_width(width, most)
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         mine, weights, biases, *rest = [ib.buffer_ptr(buffer) for buffer in ins]
         first, more = rest[: len(states)], rest[len(states) :]
-        out, *last = [ib.buffer_ptr(buffer) for buffer in outs]
-        running = [ib.allocate(kind, [size], "running") for _ in last]
-        sums = ib.allocate(kind, [gates * size], "sums")
-        scaled = running[0] if reset is None else ib.allocate(kind, [size], "scaled")
-        sizes, operands = (size, gates, kind), (mine, weights, biases)
-        step = _Step(ib, sizes, operands, running, (sums, scaled), width, more)
-        with ib.for_range(0, batch, "b") as b:
-            with ib.for_range(0, size, "j") as j:
-                for state, start in zip(running, first, strict=True):
-                    state[j] = op.cast(kind, start[b, j])
-            end = steps
-            if lengths is not None:
-                end = ib.let("end", op.cast("int64", more[-1][b]))
-                _clear(ib, out, (b, end), (steps, size))
-            with ib.for_range(0, end, "t") as t:
-                step.take(end - 1 - t if reverse else t, b, (cell, reset), out)
-            with ib.for_range(0, size, "j") as j:
-                for state, result in zip(running, last, strict=True):
-                    result[b, j] = op.cast(data.dtype, state[j])
+        layer = _Layer(
+            ib, (size, gates, kind), (mine, weights, biases), width, (steps, reverse),
+            (cell, reset), first, more, [ib.buffer_ptr(buffer) for buffer in outs],
+            None if lengths is None else more[-1],
+        )  # fmt: skip
+        layer.all_sequences(batch, most)
         return ib.get()
 
     ready = [_of_data(data, weight, bias), _in_blocks(recurrent, width), recurrent_bias]
