@@ -262,12 +262,16 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
 
 
 def _streams(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> bool:
-    """Whether the panel that a tile of rows reads leaves the first cache before the next tile."""
+    """Whether the panel that a tile of rows reads leaves the first cache before the next tile.
+
+    Not for rows that only the run tells: prefetches of their tiles cost a BERT of any size 10 %.
+    """
     depth = product([nest.extent(axis) for axis in nest.reduced])
     width = sizes.columns * sizes.several * nest.stores[0].buffer.dtype.itemsize
     return (
         roles.shared
         and roles.row is not None
+        and nest.extent(roles.row) is not None
         and (depth is None or depth * width > machine.l1 // 2)
     )
 
