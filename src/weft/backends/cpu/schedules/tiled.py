@@ -264,7 +264,7 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
 def _streams(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> bool:
     """Whether the panel that a tile of rows reads leaves the first cache before the next tile.
 
-    Not for rows that only the run tells: prefetches of their tiles cost a BERT of any size 10 %.
+    Not for rows that only the run tells: there the prefetches took longer than they saved.
     """
     depth = product([nest.extent(axis) for axis in nest.reduced])
     width = sizes.columns * sizes.several * nest.stores[0].buffer.dtype.itemsize
