@@ -78,6 +78,61 @@ def test_only_what_is_not_proved_is_tested(becomes):
     assert func.body is before.body
 
 
+def test_places_by_quotients_of_a_loop_are_proved():
+    """A loop over joined axes finds its places by divisions by symbols."""
+
+    @T.prim_func
+    def joined(p: T.handle, q: T.handle):
+        n, t = T.int64(), T.int64()
+        a = T.match_buffer(p, (n, 12, t, 5), "float32")
+        b = T.match_buffer(q, (n, 12, t, 5), "float32")
+        for i in range(n * t * 12):
+            with T.LetStmt(i // (t * 12)) as quotient:
+                with T.LetStmt(i % (t * 12)) as rest:
+                    with T.LetStmt(rest // t) as row:
+                        with T.LetStmt(i % t) as column:
+                            for k in range(5):
+                                b[quotient, row, column, k] = a[quotient, row, column, k]
+
+    assert not checks_in(after(joined))
+
+
+@pytest.mark.parametrize("case", ["another divisor", "a longer loop", "a negative symbol"])
+def test_other_quotients_are_tested(case):
+    @T.prim_func
+    def func(p: T.handle, m: T.int64):
+        n, t = T.int64(), T.int64()
+        a = T.match_buffer(p, (n, t), "float32")
+        for i in range(n * m if case == "a negative symbol" else n * t + (case == "a longer loop")):
+            with T.LetStmt(i // (m if case != "a longer loop" else t)) as quotient:
+                a[quotient, 0] = T.float32(0)
+
+    tests = [check for check in checks_in(after(func)) if "out of bounds" in str(check.args[3])]
+    assert len(tests) == 2
+
+
+def test_a_product_of_symbols_is_exact_if_it_is_the_size_of_a_parameter():
+    """Then tiles of the joined axes are proved to lie inside; else the product is tested."""
+
+    def tests_of(shape):
+        @T.prim_func
+        def func(p: T.handle, q: T.handle):
+            n, t = T.int64(), T.int64()
+            T.match_buffer(p, shape(n, t), "float32")
+            T.match_buffer(q, (n + t, n, t), "float32")
+            for i in range(n * t):
+                T.evaluate(i)
+
+        return len(checks_in(after(func)))
+
+    assert tests_of(lambda n, t: (n, t)) == 0
+    assert tests_of(lambda n, t: (n * t, 4)) == 0
+    assert tests_of(lambda n, t: (n, 3, t, t)) == 0
+    assert tests_of(lambda n, t: (n, t, 0)) == 1
+    assert tests_of(lambda n, t: (n, t + 1)) == 1
+    assert tests_of(lambda n, t: (n, n)) == 1
+
+
 def test_a_vector_is_tested_at_its_ends(becomes):
     @T.prim_func
     def before(a: T.Buffer((64,), "int32"), b: T.Buffer((4,), "int32")):

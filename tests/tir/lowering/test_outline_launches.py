@@ -15,6 +15,7 @@ from weft.tir import expr as e
 from weft.tir import interp
 from weft.tir import stmt as s
 from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.insert_checks import InsertChecks
 from weft.tir.lowering.outline_launches import LAUNCHED, RANGES, OutlineLaunches
 
 
@@ -59,6 +60,42 @@ def test_a_loop_becomes_a_launch_of_what_it_uses():
     assert part.attrs["tir.noalias"] == 1
     loop = part.body
     assert (loop.min.name, str(loop.extent)) == ("begin", "end - begin")
+
+
+def test_memory_of_one_size_is_allocated_once():
+    """What an iteration allocates, and the test of its size, stand around the loop; memory whose
+    size differs from iteration to iteration stays where it is.
+    """
+
+    @T.prim_func
+    def main(p: T.handle, q: T.handle):
+        T.func_attr({"global_symbol": "main", "tir.noalias": True})
+        n, t = T.int64(), T.int64()
+        a = T.match_buffer(p, (n, t), "int32")
+        b = T.match_buffer(q, (n, t), "int32")
+        for i in T.parallel(n):
+            with T.LetStmt(i + 1) as next_row:
+                row = T.decl_buffer((t,), "int32")
+                short = T.decl_buffer((next_row,), "int32")
+                for j in range(t):
+                    row[j] = a[i, j] * 2
+                for j in range(next_row):
+                    short[j] = T.Cast("int32", j)
+                for j in range(t):
+                    b[i, j] = row[t - 1 - j] + short[T.min(j, i)]
+
+    lowered = InsertChecks()(weft.IRModule({"main": main}))
+    part = OutlineLaunches(always)(lowered)["weft.parallel.main.0"]
+    check, outside = s.stmt_list(part.body)
+    assert is_call(check.value, "checked")
+    assert outside.buffer_var.name == "row"
+    [loop] = [loop for loop in collect(part.body, s.For) if loop.loop_var.name == "i"]
+    assert [inside.buffer_var.name for inside in collect(loop, s.Allocate)] == ["short"]
+    array = np.arange(12, dtype=np.int32).reshape(3, 4)
+    rows, columns = np.indices((3, 4))
+    result = weft.nd.array(np.zeros_like(array))
+    weft.build(weft.IRModule({"main": main}), "llvm")["main"](weft.nd.array(array), result)
+    np.testing.assert_array_equal(result.numpy(), array[:, ::-1] * 2 + np.minimum(columns, rows))
 
 
 def test_what_was_known_of_values_is_known_in_the_function():

@@ -50,6 +50,7 @@ from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
+from weft.tir.transform.name_quotients import NameQuotients
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.simplify import Simplify
@@ -91,6 +92,7 @@ LOWER: tuple[Pass, ...] = (
     Simplify(),  # folds the constants that unrolling leaves
     StartWithFirst(),  # after unrolling, when statements follow each other
     ShuffleLoad(),  # after unrolling, when lanes pick elements by constants
+    NameQuotients(),  # after the last Simplify, which would put quotients in the places of names
     RemoveNoOp(),
     StorageRewrite(),  # after the passes that remove statements: buffers live shorter
     ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them

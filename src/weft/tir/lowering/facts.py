@@ -25,7 +25,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import fixed_data
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Interval, Ranges
-from weft.tir.lowering.symbols import symbol_ranges
+from weft.tir.lowering.symbols import LARGEST_INT64_SIZE, element_counts, symbol_ranges
 from weft.tir.transform.prim_func_pass import StmtMutator
 
 RANGE: Final = "weft.range"
@@ -38,6 +38,8 @@ def facts_of(func: PrimFunc) -> tuple[Ranges, Bounds]:
     ranges = Ranges()
     for var, interval in symbol_ranges(func):
         ranges.bind(var, interval)
+    for symbols in element_counts(func):
+        ranges.bind_product(symbols, LARGEST_INT64_SIZE)
     return ranges, Bounds(ranges, fixed_data(func))
 
 

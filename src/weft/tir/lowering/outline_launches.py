@@ -1,7 +1,8 @@
 """OutlineLaunches: the body of a parallel loop becomes a function of its own.
 
 The function runs a part of the iterations. Its parameters are what the body uses, and where the
-part begins and ends. The loop becomes a launch of it::
+part begins and ends. Memory that each iteration needs for itself is allocated once. The loop
+becomes a launch of it::
 
     def main(A, n):                          def weft.parallel.main.0(A, n, begin, end):
         for i in T.parallel(n):                  for i in T.parallel(begin, end):
@@ -127,20 +128,55 @@ class _Outliner(StatementFacts):
             else (0, 0)
             for var in (*captured, begin, end)
         ]
-        body = s.For(
+        outside, each = _allocated_once(loop.body, {loop.loop_var})
+        body: s.Stmt = s.For(
             loop.loop_var,
             begin,
             e.Sub(end, begin),
             loop.kind,
-            loop.body,
+            each,
             annotations={**(loop.annotations or {}), RANGE: [*map(_int64, inside)]},
         )
+        for stmt in reversed(outside):
+            body = stmt.with_(body=body) if isinstance(stmt, s.Allocate) else s.seq(stmt, body)
         attrs = {
             LAUNCHED: self.name,
             "tir.noalias": self.clean,
             RANGES: [[*map(_int64, pair)] for pair in ranges],
         }
         return PrimFunc([*captured, begin, end], body, attrs=attrs)
+
+
+def _allocated_once(body: s.Stmt, own: set[e.Var]) -> tuple[list[s.Stmt], s.Stmt]:
+    """The allocations around the body of a loop that may stand around the loop, and the rest.
+
+    They are those whose size is the same in all iterations: it uses no variable of ``own``, which
+    each iteration defines anew. The check of that size goes with them. A launched function runs at
+    least once, so none is in vain.
+    """
+    if isinstance(body, s.LetStmt):
+        outside, rest = _allocated_once(body.body, own | {body.var})
+        return outside, body.with_(body=rest)
+    if isinstance(body, s.DeclBuffer):
+        outside, rest = _allocated_once(body.body, own)
+        return outside, body.with_(body=rest)
+    check, allocation = _checked_allocation(body)
+    if allocation is None:
+        return [], body
+    outside, rest = _allocated_once(allocation.body, own)
+    size = [check, *allocation.extents, allocation.condition]
+    if own & set(collect(size, e.Var)) or collect(size, BufferLoad):
+        return outside, s.seq(*check, allocation.with_(body=rest))
+    return [*check, allocation, *outside], rest
+
+
+def _checked_allocation(stmt: s.Stmt) -> tuple[list[s.Stmt], s.Allocate | None]:
+    """An allocation that is all of a statement, after the check of its size if it has one."""
+    *before, last = s.stmt_list(stmt)
+    is_checked = len(before) == 1 and isinstance(before[0], s.Evaluate)
+    if not isinstance(last, s.Allocate) or not (is_checked or not before):
+        return [], None
+    return before, last
 
 
 def _int64(value: int) -> IntImm:

@@ -23,13 +23,17 @@ from weft.ir.functor import collect
 from weft.tir import expr as e
 from weft.tir.buffer import BufferLoad
 from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.lowering.polynomials import (
+    ONE,
+    Poly,
+    add_scaled,
+    cancelling,
+    divided,
+    is_beyond,
+    multiply,
+)
 from weft.tir.lowering.ranges import Ranges
 
-Monomial = tuple[int, ...]
-"""A product of atoms, by their numbers in order: ``i * i * n`` may be (0, 0, 3), and 1 is ()."""
-Poly = dict[Monomial, int]
-"""A sum of products with their factors: ``i * n - 1`` may be {(0, 3): 1, (): -1}."""
-_ONE: Final[Poly] = {(): 1}
 _SAME_VALUE: Final = ("tir.likely", "tir.checked")
 """Calls whose value is that of their first argument."""
 _MAX_TERMS: Final = 40
@@ -55,32 +59,6 @@ class _Extreme(NamedTuple):
 
 _Parts = _Quotient | _Extreme | None
 """What an atom is made of; None for a variable, and for what is not looked into."""
-
-
-def add_scaled(a: Poly, b: Poly, factor: int) -> Poly:
-    """a + factor * b."""
-    result = dict(a)
-    for key, value in b.items():
-        total = result.get(key, 0) + factor * value
-        if total:
-            result[key] = total
-        else:
-            result.pop(key, None)
-    return result
-
-
-def multiply(a: Poly, b: Poly) -> Poly:
-    """a * b."""
-    result: Poly = {}
-    for key_a, value_a in a.items():
-        for key_b, value_b in b.items():
-            key = tuple(sorted(key_a + key_b))
-            total = result.get(key, 0) + value_a * value_b
-            if total:
-                result[key] = total
-            else:
-                result.pop(key, None)
-    return result
 
 
 class Bounds:
@@ -125,11 +103,49 @@ class Bounds:
             self.facts.append(add_scaled({(): 1}, size, -1))
 
     def define(self, var: e.Var, value: PrimExpr) -> None:
-        """Note that ``var`` is ``value``, which is both its bounds, if no step of it may wrap."""
-        if not self.is_exact(value):
+        """Note that ``var`` is ``value``, which is both its bounds, if no step of it may wrap.
+
+        If it is a quotient by a symbolic number, its bounds follow from those of the numerator.
+        """
+        bounds = self._quotient_bounds(value)
+        if bounds is None and not self.is_exact(value):
             return
-        poly = self.poly(value)
-        self.loops.append((self._atom_of_var(var), poly, poly))
+        low, high = bounds or (self.poly(value),) * 2
+        self.loops.append((self._atom_of_var(var), low, high))
+
+    def _quotient_bounds(self, value: PrimExpr) -> tuple[Poly, Poly] | None:
+        """The least and the largest value of ``x // d`` or ``x % d``, of a variable and a symbolic
+        number; None if they are not known.
+
+        If ``x`` is in [0, d * m), the quotient is in [0, m) and the remainder in [0, d).
+        """
+        if not isinstance(value, (e.FloorDiv, e.FloorMod)) or isinstance(value.b, IntImm):
+            return None
+        bounds = [high for atom, _, high in self.loops if atom == self._atoms.get(id(value.a))]
+        divisor = self.poly(value.b)
+        if not bounds or not self.not_negative(value.a) or not self._divides_extent(divisor):
+            return None
+        most = divisor
+        if isinstance(value, e.FloorDiv):
+            quotient = divided(add_scaled(bounds[-1], ONE, 1), divisor)
+            if quotient is None:
+                return None
+            most = quotient
+        return {}, add_scaled(most, ONE, -1)
+
+    def _divides_extent(self, divisor: Poly) -> bool:
+        """Whether a number, a product, is at least 1 as it divides one that is at least 1.
+
+        No factor of either may be negative.
+        """
+        for fact in self.facts:
+            product = {key: -value for key, value in fact.items() if key}
+            if fact.get((), 0) < 1 or len(product) != 1 or divided(product, divisor) is None:
+                continue
+            [key] = product
+            if all(self.ranges.of(self._info[atom][0])[0] >= 0 for atom in key):
+                return min(divisor.values()) > 0
+        return False
 
     def assume(self, condition: PrimExpr, holds: bool = True, promised: bool = False) -> None:
         """Note what ``condition`` (where it does not hold: its negation) says about integers.
@@ -182,11 +198,11 @@ class Bounds:
         difference = add_scaled(self.poly(condition.a), self.poly(condition.b), -1)
         negated = {key: -value for key, value in difference.items()}
         if kind is e.LT:
-            self.facts.append(add_scaled(difference, _ONE, 1))
+            self.facts.append(add_scaled(difference, ONE, 1))
         elif kind is e.LE:
             self.facts.append(difference)
         elif kind is e.GT:
-            self.facts.append(add_scaled(negated, _ONE, 1))
+            self.facts.append(add_scaled(negated, ONE, 1))
         elif kind is e.GE:
             self.facts.append(negated)
         elif kind is e.EQ:
@@ -231,7 +247,7 @@ class Bounds:
             forms.append(undivided)
         for fact in self.facts[: -_MAX_FACTS - 1 : -1]:
             for form in forms:
-                for factor in _factors(form, fact):
+                for factor in cancelling(form, fact):
                     if self._at_most(add_scaled(form, fact, -factor), depth - 1):
                         return True
         return False
@@ -371,7 +387,7 @@ class Bounds:
                 result = multiply(a, b) if len(a) * len(b) <= _MAX_TERMS else None
             else:
                 result = add_scaled(a, b, 1 if isinstance(expr, e.Add) else -1)
-            return self._opaque(expr) if result is None or _is_beyond(result) else result
+            return self._opaque(expr) if result is None or is_beyond(result) else result
         if isinstance(expr, (e.FloorDiv, e.FloorMod, e.Div, e.Mod)):
             return self._quotient(expr)
         if isinstance(expr, e.Cast) and expr.value.dtype.is_integral:
@@ -441,20 +457,3 @@ class Bounds:
 _NEGATED: Final[dict[type[e.CompareExpr], type[e.CompareExpr]]] = {
     e.LT: e.GE, e.GE: e.LT, e.GT: e.LE, e.LE: e.GT, e.NE: e.EQ, e.EQ: e.NE,
 }  # fmt: skip
-
-
-def _is_beyond(poly: Poly) -> bool:
-    """Whether a factor fits in no type: of constants, the arithmetic has wrapped."""
-    return any(abs(value) >= 1 << 63 for value in poly.values())
-
-
-def _factors(poly: Poly, fact: Poly) -> list[int]:
-    """Positive numbers that, times ``fact``, have a term of ``poly``: subtracted, it cancels."""
-    factors: list[int] = []
-    for key, value in fact.items():
-        mine = poly.get(key, 0)
-        if key and mine and mine % value == 0 and mine // value > 0:
-            factor = mine // value
-            if factor not in factors:
-                factors.append(factor)
-    return factors[:3]

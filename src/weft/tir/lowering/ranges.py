@@ -7,7 +7,8 @@ interval is that of the value after it has wrapped to its type, so it holds in a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, integer_range
@@ -18,6 +19,30 @@ from weft.tir import expr as e
 
 Interval = tuple[int, int]
 """The least and the largest value."""
+_MOST_FACTORS: Final = 16
+"""The most factors of a product that is taken apart: shapes have fewer."""
+
+
+def factors_of(expr: PrimExpr) -> tuple[int, list[e.Var]] | None:
+    """The constant and the variables of a product: ``n * 4 * t`` gives 4 and ``n, t``.
+
+    None for other expressions, and for products of more than ``_MOST_FACTORS`` factors: one whose
+    parts are shared, as in ``y = y * y`` again and again, may have a billion.
+    """
+    constant, variables = 1, []
+    waiting, count = [expr], 0
+    while waiting:
+        part = waiting.pop()
+        count += 1
+        if isinstance(part, IntImm):
+            constant *= part.value
+        elif isinstance(part, e.Var):
+            variables.append(part)
+        elif isinstance(part, e.Mul) and count < _MOST_FACTORS:
+            waiting += [part.b, part.a]
+        else:
+            return None
+    return constant, variables
 
 
 class Ranges:
@@ -28,6 +53,13 @@ class Ranges:
         self._memo: dict[int, tuple[Node, Interval]] = {}
         self._tested: dict[int, e.Var] = {}
         """Variables (by ``id``) whose value was tested not to be 0."""
+        self._products: list[tuple[Counter[int], int]] = []
+        """Variables (by ``id``) of which none is negative, and what their product is at most."""
+
+    def bind_product(self, variables: Sequence[e.Var], most: int) -> None:
+        """Note that a product of variables, of which none is negative, is at most ``most``."""
+        self._products.append((Counter(map(id, variables)), most))
+        self._memo.clear()
 
     def bind(self, var: e.Var, interval: Interval) -> None:
         """Set the interval of a variable.
@@ -67,6 +99,18 @@ class Ranges:
         if exact is None or exact[0] < full[0] or exact[1] > full[1]:
             return full
         return exact
+
+    def largest_product(self, expr: PrimExpr) -> int | None:
+        """What a product is at most, by what is known of a product with more factors of its own.
+
+        Of ``n * t * t`` follows ``n * t``, which is 0 if ``t`` is, and no larger else.
+        """
+        factors = factors_of(expr)
+        if not self._products or factors is None or factors[0] < 0:
+            return None
+        own = Counter(map(id, factors[1]))
+        tops = [most for whole, most in self._products if own <= whole and set(own) == set(whole)]
+        return min(tops) * factors[0] if tops else None
 
     def exact(self, expr: PrimExpr) -> Interval | None:
         """The interval of an Add, Sub or Mul if it cannot wrap, else None."""
@@ -115,7 +159,11 @@ def _corners(compute: Callable[[int, int], int], x: Interval, y: Interval) -> In
 
 
 def _mul(ranges: Ranges, expr: e.Mul) -> Interval:
-    return _corners(lambda x, y: x * y, ranges.of(expr.a), ranges.of(expr.b))
+    low, high = _corners(lambda x, y: x * y, ranges.of(expr.a), ranges.of(expr.b))
+    if high <= integer_range(expr.dtype)[1]:
+        return low, high
+    most = ranges.largest_product(expr)
+    return (low, high) if most is None else (0, most)
 
 
 def _floordiv(ranges: Ranges, expr: e.FloorDiv) -> Interval | None:

@@ -17,7 +17,8 @@ from weft.tir.intrinsic import reinterpret
 from weft.tir.lowering.building import all_of, constant_of, either, plus, times, wide
 from weft.tir.lowering.exact_sizes import Sizes, Test
 from weft.tir.lowering.layouts import Layout, constant_reach, is_same
-from weft.tir.lowering.proofs import Bounds, Poly, add_scaled, multiply
+from weft.tir.lowering.polynomials import Poly, add_scaled, multiply
+from weft.tir.lowering.proofs import Bounds
 
 _FIRST_ADDRESS: Final = 4096
 """The least address of memory: the first page of a process is never mapped."""

@@ -34,6 +34,7 @@ _NAMES = {
     "MergeParallelLoops": "weft.backends.cpu.vectors.merge_parallel_loops",
     "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
     "MultiplyByReciprocal": "weft.backends.cpu.vectors.reciprocal",
+    "NameQuotients": "weft.tir.transform.name_quotients",
     "NarrowDataType": "weft.tir.transform.narrow_datatype",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
