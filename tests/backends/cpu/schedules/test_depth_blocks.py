@@ -167,12 +167,26 @@ def test_a_product_that_needs_it_has_blocks():
     np.testing.assert_allclose(result, exact, rtol=1e-4, atol=1e-4)
 
 
-def test_rows_of_unknown_number_have_no_blocks():
-    n = weft.tir.Var("n", "int64")
-    a, b = te.placeholder((n, 1024), name="A"), te.placeholder((1024, 16), name="B")
+@pytest.mark.parametrize("batch", [False, True])
+def test_rows_of_unknown_number_have_blocks(batch, monkeypatch):
+    """The same, to the last bit, as without; rows may lie along two axes, which are joined."""
+    small = weft.target.Target(
+        "llvm -vector-width=128 -num-cores=1 -l1d-cache-bytes=16384 -l2-cache-bytes=131072"
+    )
+    m, n = weft.tir.Var("m", "int64"), weft.tir.Var("n", "int64")
+    rows = (m, n) if batch else (n,)
+    depth, width = [weft.tir.IntImm("int64" if batch else "int32", size) for size in (1024, 40)]
+    a, b = te.placeholder((*rows, depth), name="A"), te.placeholder((depth, width), name="B")
     func = te.create_prim_func([a, b, weft.topi.matmul(a, b)])
-    after = scheduled(func)
-    assert not blocks_of_depth(after)
-    arrays = [floats(5, 1024), floats(1024, 16)]
-    result = native(after, arrays, (5, 16), SMALL)
-    np.testing.assert_allclose(result, arrays[0] @ arrays[1], rtol=1e-3, atol=1e-4)
+    after = weft.dlight.cpu.Default().apply(func, small, False).mod["main"]
+    assert blocks_of_depth(after)
+    monkeypatch.setattr(tiled, "best_chunks", lambda *_: None)
+    plain = weft.dlight.cpu.Default().apply(func, small, False).mod["main"]
+    assert not blocks_of_depth(plain)
+    for number in (0, 1, 5, 130):
+        lead = (3, number) if batch else (number,)
+        arrays = [floats(*lead, 1024), floats(1024, 40)]
+        result = native(after, arrays, (*lead, 40), small)
+        exact = arrays[0].astype("float64") @ arrays[1]
+        np.testing.assert_allclose(result, exact, rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(result, native(plain, arrays, (*lead, 40), small))

@@ -64,3 +64,24 @@ def test_rows_of_a_computed_number_are_summed_as_exactly():
     result = np.asarray(weft.compile(builder.get(), target="llvm", cache=False)(data))
     assert result.shape == (2, 3, 20000)
     np.testing.assert_allclose(result.astype("float64").sum(-1), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("columns", [None, 40])
+def test_a_softmax_is_computed_row_by_row(columns):
+    """Rows along two axes, of which only the call knows the lengths, stay in the cache."""
+    n, t = [tir.Var(name, "int64") for name in "nt"]
+    width = t if columns is None else tir.IntImm("int64", columns)
+    x = te.placeholder((n, tir.IntImm("int64", 3), t, width), name="x")
+    func = te.create_prim_func([x, topi.nn.softmax(x)])
+    scheduled = default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
+    parallel = [loop for loop in collect(scheduled.body, tir.For) if loop.kind is tir.ForKind.PARALLEL]
+    assert len(parallel) == 1
+    native = weft.build(scheduled, SMALL)["main"]
+    for size in (0, 1, 5, 70):
+        shape = (2, 3, size, size if columns is None else columns)
+        array = RNG.standard_normal(shape).astype("float32")
+        result = weft.nd.array(np.zeros(shape, "float32"))
+        native(weft.nd.array(array), result)
+        powers = np.exp(array - array.max(-1, keepdims=True, initial=-np.inf))
+        expected = powers / powers.sum(-1, keepdims=True)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-6)

@@ -76,6 +76,38 @@ def test_each_row_asks_for_one_line(becomes):
     becomes(PrefetchNextIteration(), before, expected)
 
 
+def test_rows_of_unknown_number_count_as_a_few(becomes):
+    """Twelve tiles of rows fetch the next panel, of 48 lines: one in each step."""
+
+    @T.prim_func
+    def before(pa: T.handle, b: T.Buffer((3, 48, 16), "float32"), pc: T.handle):
+        m, n = T.int32(), T.int32()
+        a = T.match_buffer(pa, (m, n, 48))
+        c = T.match_buffer(pc, (m, n, 3, 16))
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for i, r in T.grid(m, n):
+                for k in range(48):
+                    for x in T.vectorized(16):
+                        c[i, r, j, x] = c[i, r, j, x] + a[i, r, k] * b[j, k, x]
+
+    @T.prim_func
+    def expected(pa: T.handle, b: T.Buffer((3, 48, 16), "float32"), pc: T.handle):
+        m, n = T.int32(), T.int32()
+        a = T.match_buffer(pa, (m, n, 48))
+        c = T.match_buffer(pc, (m, n, 3, 16))
+        for j in range(3):
+            for i, r in T.grid(m, n):
+                for k in range(48):
+                    T.Call(
+                        "int32", "tir.prefetch",
+                        [b[T.min(j + 1, 2), T.min(i * n + r, 0) * 48 + k, 0], 0, 2, 1],
+                    )  # fmt: skip
+                    for x in T.vectorized(16):
+                        c[i, r, j, x] = c[i, r, j, x] + a[i, r, k] * b[j, k, x]
+
+    becomes(PrefetchNextIteration(), before, expected)
+
+
 def test_of_a_panel_that_is_converted_the_narrow_one_is_asked_for(becomes):
     @T.prim_func
     def before(

@@ -124,7 +124,7 @@ def _total_loops(
         mark_tile(sch, sch.get_loops(block)[-len(tile) :])
     # As one loop, so that the first panel of the next block is fetched ahead, too.
     each = sch.fuse(blocks, *panels) if _are_whole(nest, _across(roles, sizes)) else panels[-1]
-    if are_few(sch, tiles):
+    if are_few(sch, tiles, roles):
         sch.annotate(each, PREFETCH_NEXT, True)
     sch.annotate(tiles[-1], PREFETCH_RESULT, True)
     return each, tiles[-1], len(sch.get_loops(total)) - len(tile)

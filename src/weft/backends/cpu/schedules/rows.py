@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.integer import equal
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel, vectorize_inside
 from weft.backends.cpu.vectors.fold_rows import fold_limit
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
@@ -212,7 +213,7 @@ def _is_computed_once(sch: Schedule, block: BlockRV, row: LoopRV) -> bool:
     inside = [sch.get(loop).extent for loop in sch.get_loops(block)[1:]]
     whole = [axis.dom.extent for axis in nest.axes if axis.dom is not None]
     extents = [sch.get(row).extent, *inside]
-    return Analyzer().can_prove_equal(_product(extents), _product(whole))
+    return equal(Analyzer(), _product(extents), _product(whole))
 
 
 def _product(extents: Sequence[PrimExpr]) -> PrimExpr:

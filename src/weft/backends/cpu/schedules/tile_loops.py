@@ -120,7 +120,10 @@ def mark_tile(sch: Schedule, tail: Sequence[LoopRV]) -> None:
         sch.vectorize(tail[-1])
 
 
-def are_few(sch: Schedule, rows: Sequence[LoopRV]) -> bool:
-    """Whether a panel has so few uses that the first one, which waits for memory, counts."""
+def are_few(sch: Schedule, rows: Sequence[LoopRV], roles: Roles) -> bool:
+    """Whether a panel has so few uses that the first one, which waits for memory, counts.
+
+    So are the rows of a product of which only the run tells the number; images have more.
+    """
     times = product([extent_of(sch, loop) for loop in rows])
-    return times is not None and 1 < times <= _FEW
+    return roles.tall is None if times is None else 1 < times <= _FEW

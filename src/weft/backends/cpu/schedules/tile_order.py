@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.schedules.order import Order, Side, Tiles, best_order, tiles_of
-from weft.backends.cpu.schedules.roles import Roles, Sizes, size_of
+from weft.backends.cpu.schedules.roles import Roles, Sizes
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
 from weft.target.machine import Machine
@@ -15,6 +15,9 @@ from weft.tir.expr import Var
 
 _ELEMENT: Final = 4
 """Bytes of an element; an estimate is enough here."""
+_ASSUMED_ROWS: Final = 128
+"""How many rows a product is taken to have where only the run tells: a sentence, or a batch. With
+fewer rows its time is that of reading its weights, whatever the order of its tiles."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,33 @@ class Traffic:
 
 
 def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traffic | None:
-    """What a reduction reads and computes; None if a size is symbolic."""
+    """What a reduction reads and computes; None if a size that is not assumed is symbolic."""
     columns = [load for load in nest.loads if load.uses(roles.column)]
     others = [load for load in nest.loads if not load.uses(roles.column)]
-    around = [axis for axis in roles.outer if nest.extent(axis) != 1]
-    here, there = [_bytes(nest, loads, around) for loads in (columns, others)]
-    each = product([nest.extent(axis) for axis in nest.spatial if axis not in around])
-    steps = product([nest.extent(axis) for axis in nest.reduced])
+    extents = _extents(nest, roles)
+    around = [axis for axis in roles.outer if extents[axis] != 1]
+    here, there = [_bytes(loads, extents, around) for loads in (columns, others)]
+    each = product([extents[axis] for axis in nest.spatial if axis not in around])
+    steps = product([extents[axis] for axis in nest.reduced])
     if not here or not there or each is None or steps is None:
         return None
-    across = _tiles(nest, (roles.column, sizes.columns), (roles.wide, sizes.several))
-    down = _tiles(nest, (roles.tall, sizes.high), (roles.row, sizes.rows))
+    across = _tiles(extents, (roles.column, sizes.columns), (roles.wide, sizes.several))
+    down = _tiles(extents, (roles.tall, sizes.high), (roles.row, sizes.rows))
     cycles = each * steps / machine.lanes() / machine.fma_ports
-    outer = _tiles(nest, *[(axis, 1) for axis in around])
+    outer = _tiles(extents, *[(axis, 1) for axis in around])
     return Traffic(Side(across, here), Side(down, there), outer, each, cycles)
+
+
+def _extents(nest: Nest, roles: Roles) -> dict[Var, int | None]:
+    """The extents of all axes; None for those that are symbolic and not assumed.
+
+    Assumed are the rows of a product, and a loop around the tiles to run once.
+    """
+    extents = {axis: nest.extent(axis) for axis in (*nest.spatial, *nest.reduced)}
+    if roles.row is not None and roles.tall is None and extents[roles.row] is None:
+        assumed = {axis: 1 for axis in roles.outer if extents[axis] is None}
+        extents |= {roles.row: _ASSUMED_ROWS, **assumed}
+    return extents
 
 
 def order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
@@ -64,20 +80,24 @@ def order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
     )
 
 
-def _tiles(nest: Nest, *axes: tuple[Var | None, int]) -> tuple[Tiles, ...]:
+def _tiles(extents: Mapping[Var, int | None], *axes: tuple[Var | None, int]) -> tuple[Tiles, ...]:
     """The tiles of each axis, given what one tile holds of it; an axis of one tile is left out."""
-    tiles = [tiles_of(size_of(nest, axis) or 1, tile) for axis, tile in axes]
+    sizes = [(extents[axis] if axis is not None else 1, tile) for axis, tile in axes]
+    tiles = [tiles_of(size or 1, tile) for size, tile in sizes]
     return tuple([side for side in tiles if side.count > 1])
 
 
-def _bytes(nest: Nest, loads: Sequence[Access], around: Sequence[Var]) -> int | None:
+def _bytes(
+    loads: Sequence[Access], extents: Mapping[Var, int | None], around: Sequence[Var]
+) -> int | None:
     """What is loaded for one value of each axis ``around``; None if that is symbolic."""
     total = 0
     for load in loads:
-        shape = [int(size) if isinstance(size, IntImm) else None for size in load.buffer.shape]
-        known = product(shape)
-        if known is None:
+        elements = product([size.value for size in load.buffer.shape if isinstance(size, IntImm)])
+        if not all(isinstance(size, IntImm) for size in load.buffer.shape):
+            elements = product([size for axis, size in extents.items() if load.uses(axis)])
+        if elements is None:
             return None
-        again = product([size_of(nest, axis) for axis in around if load.uses(axis)])
-        total += known * _ELEMENT // (again or 1)
+        again = product([extents[axis] for axis in around if load.uses(axis)])
+        total += elements * _ELEMENT // (again or 1)
     return total

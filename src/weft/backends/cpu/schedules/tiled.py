@@ -221,7 +221,7 @@ def place_tile(
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = parallel_depth(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
-    if depth <= columns < len(order) and are_few(sch, order[columns:]):
+    if depth <= columns < len(order) and are_few(sch, order[columns:], roles):
         _prefetch_panels(sch, order[columns - 1] if fused is None or depth < columns else fused)
     place = fused if fused is not None and depth == len(order) else order[-1]
     sch.compute_at(block, place)
@@ -264,14 +264,14 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
 def _streams(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> bool:
     """Whether the panel that a tile of rows reads leaves the first cache before the next tile.
 
-    Not for rows that only the run tells: there the prefetches took longer than they saved.
+    Not for pixels of an unknown number: there the prefetches took longer than they saved.
     """
     depth = product([nest.extent(axis) for axis in nest.reduced])
     width = sizes.columns * sizes.several * nest.stores[0].buffer.dtype.itemsize
     return (
         roles.shared
         and roles.row is not None
-        and nest.extent(roles.row) is not None
+        and (_is_apart(nest, roles) or nest.extent(roles.row) is not None)
         and (depth is None or depth * width > machine.l1 // 2)
     )
 

@@ -47,6 +47,9 @@ _SECOND_CACHE: Final = 2
 """The locality that tells LLVM's prefetch to use the second cache: a panel exceeds the first."""
 _AT_ONCE: Final = 4
 """The most lines prefetched at a time: more would wait for each other, and loads for them."""
+_RUNS: Final = 12
+"""Among how many runs a panel is shared out where only the run tells how many there are. With fewer
+runs a part of it is not prefetched; with more, the last ones prefetch nothing new."""
 
 
 class _Prefetches(StmtMutator):
@@ -131,7 +134,7 @@ class _Reductions(Visitor):
 
 @dataclass(frozen=True)
 class _Axis:
-    """A loop of constant extent, and how many places prefetches count along it."""
+    """A loop, and how many places prefetches count along it."""
 
     loop: For
     size: int
@@ -154,7 +157,7 @@ def _prefetches_of(
     steps = [place for place in steps if around[place].loop_var in own]
     if loop.loop_var not in own or not steps or load.buffer.scope() == "local":
         return []
-    again, depth = _axes(around[: steps[0]]), _axes([around[place] for place in steps])
+    again, depth = _runs(around[: steps[0]]), _axes([around[place] for place in steps])
     tail = _axes([other for other in around[steps[-1] + 1 :] if other.loop_var in own])
     if not again or not depth or not tail or _count(again) < 2:
         return []
@@ -175,7 +178,7 @@ def _prefetches_of(
         mapping: dict[Any, Any] = {loop.loop_var: following}
         for axis, place in zip(panel, _apart(number, panel), strict=True):
             here = place * line if axis.loop is last else place
-            mapping[axis.loop.loop_var] = axis.loop.min + here
+            mapping[axis.loop.loop_var] = axis.loop.min + op.cast(axis.loop.loop_var.dtype, here)
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
         fetches.append((inside[-1].loop.loop_var, fetch))
     return fetches
@@ -251,6 +254,17 @@ def _axes(loops: Sequence[For]) -> list[_Axis]:
     return axes if len(axes) == len(loops) else []
 
 
+def _runs(loops: Sequence[For]) -> list[_Axis]:
+    """The loops of the runs as axes; the innermost of symbolic extent counts as ``_RUNS`` runs."""
+    axes: list[_Axis] = []
+    assumed = _RUNS
+    for loop in reversed(loops):
+        size = loop.extent.value if isinstance(loop.extent, IntImm) else assumed
+        assumed = assumed if isinstance(loop.extent, IntImm) else 1
+        axes.insert(0, _Axis(loop, size))
+    return axes
+
+
 def _count(axes: Sequence[_Axis]) -> int:
     return math.prod([axis.size for axis in axes])
 
@@ -259,7 +273,8 @@ def _number(axes: Sequence[_Axis]) -> PrimExpr:
     """The number of an iteration among all of some loops: ``(1, 2)`` in ``(4, 8)`` -> 10."""
     number = axes[0].place
     for axis in axes[1:]:
-        number = number * axis.size + axis.place
+        extent = axis.loop.extent
+        number = number * (extent.value if isinstance(extent, IntImm) else extent) + axis.place
     return number
 
 
