@@ -8,7 +8,6 @@ stands before it, then the arrays in the format of safetensors.
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import struct
 from collections.abc import Mapping
@@ -112,7 +111,7 @@ class ModelSource:
         (size,) = _LENGTH.unpack_from(data)
         begin = _LENGTH.size + size
         header = json.loads(data[_LENGTH.size : begin])
-        constants = read_constants(io.BytesIO(data[begin:]), len(data) - begin, header["dtypes"])
+        constants = read_constants(memoryview(data)[begin:], header["dtypes"], share=False)
         imported = Imported(
             slots.module_json.get()[1](header["module"], constants),
             Signature.from_json(header["signature"]),

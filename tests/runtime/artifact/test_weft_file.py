@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
+import mmap
 import os
+import re
 import shutil
 import subprocess
 import sys
 import warnings
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import weft
+from weft.runtime.artifact import weft_file
 from weft.runtime.artifact.constants import constants_to_bytes, read_constants
 from weft.runtime.native.object_code import ObjectCode, check_processor
 from weft.runtime.ndarray import NDArray
@@ -134,7 +137,7 @@ def test_constants_of_every_type_come_back():
         weft.nd.array(np.zeros((0, 3), "float32")),
     ]
     data = constants_to_bytes(arrays)
-    found = read_constants(io.BytesIO(data), len(data), [str(array.dtype) for array in arrays])
+    found = read_constants(memoryview(data), [str(array.dtype) for array in arrays], share=False)
     for array, other in zip(arrays, found, strict=True):
         assert isinstance(other, NDArray)
         assert (array.dtype, array.shape) == (other.dtype, other.shape)
@@ -397,3 +400,81 @@ def test_pipes_and_devices_are_refused_and_links_are_kept(saved, tmp_path):
 def test_a_folder_that_is_not_there(saved, tmp_path):
     with pytest.raises(ArtifactError, match="cannot write '.*': No such file or directory"):
         weft.load(saved).save(tmp_path / "none" / "model.weft")
+
+
+# The file as memory.
+
+
+def weighty(tmp_path):
+    """A model whose weight takes 4 MiB, saved; and the model."""
+    numbers = np.random.default_rng(0).standard_normal((1024, 1024)).astype("float32")
+    weight = weft.relax.const(numbers)
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4, 1024), "float32")) -> R.Tensor((4, 1024), "float32"):
+            with R.dataflow():
+                y = R.matmul(x, weight)
+                R.output(y)
+            return y
+
+    path = tmp_path / "weighty.weft"
+    weft.compile(Module).save(path)
+    return path, numbers
+
+
+def private_bytes(path):
+    """How many bytes of a file that is mapped are this process's own."""
+    text = Path("/proc/self/smaps").read_text(encoding="utf-8")
+    areas = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", text)
+    mapped = [area for area in areas if str(path) in area]
+    assert mapped
+    return sum(int(number) << 10 for area in mapped for number in OWN.findall(area))
+
+
+OWN = re.compile(r"(?m)^Private_Dirty: +(\d+) kB")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_weights_stay_in_the_file_and_processes_share_them(tmp_path):
+    path, numbers = weighty(tmp_path)
+    model = weft.load(path)
+    x = np.ones((4, 1024), "float32")
+    np.testing.assert_allclose(model(x), x @ numbers, rtol=1e-3, atol=1e-3)
+    assert private_bytes(path) == 0
+    largest = max(model.program.constants, key=lambda constant: constant.size)
+    largest._array[...] = 0
+    assert private_bytes(path) > 1 << 20
+    np.testing.assert_array_equal(model(x), np.zeros_like(x))
+    np.testing.assert_allclose(weft.load(path)(x), x @ numbers, rtol=1e-3, atol=1e-3)
+
+
+def test_a_file_may_be_replaced_and_removed_while_a_model_uses_it(tmp_path):
+    path, numbers = weighty(tmp_path)
+    model = weft.load(path)
+    x = np.ones((4, 1024), "float32")
+    weft.compile(example()).save(path)
+    path.unlink()
+    np.testing.assert_allclose(model(x), x @ numbers, rtol=1e-3, atol=1e-3)
+
+
+def test_a_file_system_that_maps_nothing_is_read(tmp_path, monkeypatch):
+    path, numbers = weighty(tmp_path)
+
+    def refuse(*args, **options):
+        raise OSError(errno.ENODEV, "no mapping")
+
+    maps_nothing = SimpleNamespace(mmap=refuse, ACCESS_COPY=mmap.ACCESS_COPY)
+    monkeypatch.setattr(weft_file, "mmap", maps_nothing)
+    x = np.ones((4, 1024), "float32")
+    np.testing.assert_allclose(weft.load(path)(x), x @ numbers, rtol=1e-3, atol=1e-3)
+
+
+def test_a_flipped_bit_of_a_weight_is_found(tmp_path):
+    path, numbers = weighty(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[data.index(numbers[0, :4].tobytes())] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ArtifactFormatError, match=r"constants\.safetensors is not what was wri"):
+        weft.load(path)

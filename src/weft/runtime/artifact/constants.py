@@ -1,70 +1,89 @@
 """Weights in the format of safetensors: eight bytes of length, a JSON header, then the data.
 
-Written by the library of that name; read here, since that library copies what it reads: each array
-is filled from the file itself, so that weights are in memory once.
+The format leaves open in which order arrays stand. Here those whose size is a multiple of a cache
+line come first, and the header ends on such a line, so that in a file which is mapped into memory
+each of them lies as native code wants it. The library of that name writes in an order of its own,
+and copies what it reads.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.memory.allocation import returned_empty
+from weft.runtime.memory.allocation import ALIGNMENT, data_address, returned_empty
 from weft.runtime.ndarray import NDArray, fresh
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
-_PIECE: Final = 1 << 20
-"""Bytes that are read at once."""
 _LONGEST_HEADER: Final = 100_000_000
 """What the format allows."""
+_NAMES: Final = {"bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64"} | {
+    f"{kind}{bits}": f"{kind[0].upper()}{bits}"
+    for kind in ("int", "uint")
+    for bits in (8, 16, 32, 64)
+}
+"""The format's names of types. Those that numpy has not (bfloat16, 8-bit floats) stand as integers
+of the same bits."""
 
 
 def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
-    """Arrays in the format of safetensors, named by their numbers.
+    """Arrays in the format of safetensors, named by their numbers."""
+    arrays = [_bits(constant) for constant in constants]
+    order = sorted(range(len(arrays)), key=lambda index: arrays[index].nbytes % ALIGNMENT != 0)
+    header, place = {}, 0
+    for index in order:
+        array = arrays[index]
+        header[f"{index:06}"] = {
+            "dtype": _NAMES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [place, place + array.nbytes],
+        }
+        place += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    length = len(text).to_bytes(8, "little")
+    return b"".join([length, text, *[arrays[index].data for index in order]])
 
-    Types that numpy has not (bfloat16, 8-bit floats) stand there as integers of the same bits.
+
+def _bits(constant: NDArray) -> np.ndarray:
+    """The array in order, as a type that the format has."""
+    if constant.dtype.lanes != 1:
+        raise UnsupportedError(f"a constant of type {constant.dtype} cannot be saved")
+    array = np.ascontiguousarray(constant._array)  # noqa: SLF001 - the same room
+    array = array.reshape(constant.shape)
+    return array if array.dtype.name in _NAMES else array.view(f"uint{constant.dtype.bits}")
+
+
+def read_constants(data: memoryview, dtypes: Sequence[str], *, share: bool) -> list[NDArray]:
+    """The arrays of these types that ``constants_to_bytes`` wrote.
+
+    With ``share``, arrays that lie on cache lines stay in ``data``, which must be writable; others
+    are copied to memory of their own. ValueError where the bytes are something else.
     """
-    from safetensors.numpy import save  # noqa: PLC0415 - loaded with the first file
-
-    tensors = {}
-    for index, constant in enumerate(constants):
-        if constant.dtype.lanes != 1:
-            raise UnsupportedError(f"a constant of type {constant.dtype} cannot be saved")
-        array = np.ascontiguousarray(constant._array)  # noqa: SLF001 - the same room
-        array = array.reshape(constant.shape)
-        bits = array if array.dtype.kind in "biuf" else array.view(f"uint{constant.dtype.bits}")
-        tensors[f"{index:06}"] = bits
-    result: bytes = save(tensors)
-    return result
-
-
-def read_constants(file: BinaryIO, size: int, dtypes: Sequence[str]) -> list[NDArray]:
-    """The arrays of these types that ``constants_to_bytes`` wrote, each in memory of its own.
-
-    ``size`` is the number of bytes that there are. ValueError where they are something else.
-    """
-    length = int.from_bytes(_read(file, 8), "little")
-    if not 2 <= length <= min(size, _LONGEST_HEADER):
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or not 2 <= length <= min(len(data), _LONGEST_HEADER):
         raise ValueError("its constants have no header")
-    header: dict[str, Any] = json.loads(_read(file, length))
+    header: dict[str, Any] = json.loads(bytes(data[8 : 8 + length]))
     header.pop("__metadata__", None)
     if sorted(header) != [f"{index:06}" for index in range(len(dtypes))]:
         raise ValueError(f"expected {len(dtypes)} constants, found {len(header)}")
+    body = data[8 + length :]
     constants: dict[str, NDArray] = {}
     place = 0
     for name, item in sorted(header.items(), key=lambda entry: entry[1]["data_offsets"]):
         begin, end = item["data_offsets"]
         dtype, shape = DataType(dtypes[int(name)]), tuple(item["shape"])
-        if begin != place or not _fits(shape, dtype, end - begin) or end > size:
+        if begin != place or not _fits(shape, dtype, end - begin):
             raise ValueError(f"constant {name} is not of its shape")
-        constants[name] = fresh(shape, dtype, returned_empty)
-        _fill(file, constants[name])
+        if end > len(body):
+            raise ValueError("its constants are cut off")
+        constants[name] = _constant(body[begin:end], shape, dtype, share)
         place = end
-    if file.read(1):
+    if place < len(body):
         raise ValueError("there is more than its constants")
     return [constants[name] for name in sorted(constants)]
 
@@ -79,16 +98,18 @@ def _fits(shape: tuple[int, ...], dtype: DataType, size: int) -> bool:
     return expected == size
 
 
-def _fill(file: BinaryIO, constant: NDArray) -> None:
-    """Read an array's bytes."""
-    memory = constant._array.reshape(-1).view(np.uint8)  # noqa: SLF001 - the same room
-    for begin in range(0, len(memory), _PIECE):
-        piece = memory[begin : begin + _PIECE]
-        piece[:] = np.frombuffer(_read(file, len(piece)), np.uint8)
+def _constant(data: memoryview, shape: tuple[int, ...], dtype: DataType, share: bool) -> NDArray:
+    """The array of these bytes: where they are, or a copy."""
+    content = np.frombuffer(data, np.uint8)
+    if share and len(data) and data_address(content) % ALIGNMENT == 0:
 
+        def in_place(
+            full: tuple[int, ...], storage: np.dtype, nbytes: int
+        ) -> tuple[np.ndarray, int]:
+            array: np.ndarray = np.ndarray(full, storage, data)
+            return array, data_address(array)
 
-def _read(file: BinaryIO, size: int) -> bytes:
-    data = file.read(size)
-    if len(data) != size:
-        raise ValueError("its constants are cut off")
-    return data
+        return fresh(shape, dtype, in_place)
+    constant = fresh(shape, dtype, returned_empty)
+    constant._array.reshape(-1).view(np.uint8)[:] = content  # noqa: SLF001 - the same room
+    return constant

@@ -9,21 +9,26 @@ equal input gives equal bytes; nothing is pickled. A file is written beside its 
 where the disk is full, the old file stays. The same bytes stand in a section of an exported
 library (weft.runtime.export.library), which is read here as well.
 
-Reading needs numpy and safetensors, and no compiler; LLVM only where weft has no loader of its own.
+Reading needs numpy, and no compiler; LLVM only where weft has no loader of its own. Weights stay in
+the file, which is mapped: processes that load one model hold them once, and what a process writes
+there is its own. So a file that is loaded may be replaced or removed, but not cut off in place.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
 import json
+import mmap
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 from weft.runtime.artifact.checks import check_manifest, check_parts, interface_of
 from weft.runtime.artifact.constants import constants_to_bytes, read_constants
@@ -149,8 +154,13 @@ def _zipped(entries: dict[str, bytes]) -> bytes:
 def entry_offset(data: bytes, name: str) -> int:
     """Where the content of an entry begins in the bytes of an artefact."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        start = archive.getinfo(name).header_offset
-    lengths = data[start + 26 : start + 30]
+        return _content_of(memoryview(data), archive.getinfo(name))
+
+
+def _content_of(whole: memoryview, info: zipfile.ZipInfo) -> int:
+    """Where the content of an entry begins: behind its header, its name and what pads it."""
+    start = info.header_offset
+    lengths = whole[start + 26 : start + 30]
     return (
         start + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
     )
@@ -241,9 +251,9 @@ def _read(container: BinaryIO, path: Path) -> Artifact:
         with zipfile.ZipFile(container) as archive:
             entries = _unzipped(archive, path)
             manifest = _manifest(entries, path)
-            size = min(archive.getinfo(CONSTANTS).file_size, container.seek(0, os.SEEK_END))
-            with cast(BinaryIO, archive.open(CONSTANTS)) as stored:
-                tensors = read_constants(stored, size, manifest["dtypes"])
+            whole, is_mapped = _whole(container)
+            stored = _stored(whole, archive.getinfo(CONSTANTS), path)
+            tensors = read_constants(stored, manifest["dtypes"], share=is_mapped)
         return _artifact(manifest, entries, tensors)
     except ArtifactError:
         raise
@@ -253,6 +263,30 @@ def _read(container: BinaryIO, path: Path) -> Artifact:
         raise _damaged(path, str(error)) from error
     except Exception as error:  # whatever a reader stumbles over is damage of the file
         raise damage_of(path, error) from error
+
+
+def _whole(container: BinaryIO) -> tuple[memoryview, bool]:
+    """All bytes of a zip, and whether they are a file that is mapped into memory."""
+    if isinstance(container, io.BytesIO):
+        return container.getbuffer(), False
+    try:
+        mapped = mmap.mmap(container.fileno(), 0, access=mmap.ACCESS_COPY)
+    except OSError:  # a file system that maps nothing
+        container.seek(0)
+        return memoryview(container.read()), False
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel that has them for memory alone
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(mapped), True
+
+
+def _stored(whole: memoryview, info: zipfile.ZipInfo, path: Path) -> memoryview:
+    """The content of an entry, which the zip's checksum must be that of."""
+    begin = _content_of(whole, info)
+    content = whole[begin : begin + info.file_size]
+    if len(content) < info.file_size or zlib.crc32(content) != info.CRC:
+        raise _damaged(path, f"{info.filename} is not what was written")
+    return content
 
 
 def damage_of(path: Path, error: Exception) -> ArtifactFormatError:

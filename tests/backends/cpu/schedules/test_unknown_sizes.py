@@ -74,7 +74,9 @@ def test_a_softmax_is_computed_row_by_row(columns):
     x = te.placeholder((n, tir.IntImm("int64", 3), t, width), name="x")
     func = te.create_prim_func([x, topi.nn.softmax(x)])
     scheduled = default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
-    parallel = [loop for loop in collect(scheduled.body, tir.For) if loop.kind is tir.ForKind.PARALLEL]
+    parallel = [
+        loop for loop in collect(scheduled.body, tir.For) if loop.kind is tir.ForKind.PARALLEL
+    ]
     assert len(parallel) == 1
     native = weft.build(scheduled, SMALL)["main"]
     for size in (0, 1, 5, 70):
