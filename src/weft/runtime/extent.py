@@ -173,6 +173,11 @@ def evaluate(extent: Extent, symbols: Mapping[str, int]) -> int:
         raise DivisionFault(f"the extent {extent} divides by 0, with {values}") from None
 
 
+def is_within(value: int, low: int | None, high: int | None) -> bool:
+    """Whether a value is in a range, of which None leaves an end open."""
+    return (low is None or low <= value) and (high is None or value <= high)
+
+
 def may_divide(extents: Iterable[Extent]) -> bool:
     """Whether some extent is, or has in it, a division."""
     return any("/" in str(extent) or "%" in str(extent) for extent in extents)

@@ -32,7 +32,7 @@ from weft.runtime.call.tensor_call_ir import (
     TENSOR_CALL,
     tensor_call_ir,
 )
-from weft.runtime.extent import Extent
+from weft.runtime.extent import Extent, is_within
 from weft.runtime.faults import pop_fault
 from weft.runtime.memory.allocation import ALIGNMENT, aligned_empty
 from weft.runtime.memory.dlpack import capsule_pointer
@@ -178,11 +178,10 @@ class CallsBySize:
         return NotImplemented
 
     def _are_allowed(self, values: Mapping[str, int]) -> bool:
-        for symbol, extent in values.items():
-            low, high = self._ranges.get(symbol, (None, None))
-            if (low is not None and extent < low) or (high is not None and extent > high):
-                return False
-        return True
+        return all(
+            is_within(extent, *self._ranges.get(symbol, (None, None)))
+            for symbol, extent in values.items()
+        )
 
 
 def _refuse(*_: object) -> object:

@@ -42,6 +42,7 @@ from weft.runtime.threads.parallel import exchange_own_count, own_num_threads
 from weft.runtime.timing import BenchmarkResult, Evaluator
 from weft.runtime.vm.bytecode import Pattern
 from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.patterns import symbol_axes
 from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.errors import IRValueError, TVMError, UnsupportedError
@@ -378,21 +379,13 @@ def _range_checks(
     signature: Signature, params: Sequence[tuple[str, Pattern]]
 ) -> list[tuple[str, int, int, int | None, int | None]]:
     """Which axis of which input says what a symbol with a range is."""
-    checks = []
+    checks, places = [], symbol_axes([pattern for _, pattern in params])
     for name, low, high in signature.ranges:
-        place = _axis_of(name, params)
-        if place is not None:
-            source, axis = place
+        if name in places:
+            source, axis = places[name]
             where = f"{signature.name}: argument {signature.inputs[source]}: the extent of axis"
             checks.append((f"{where} {axis} ({name})", source, axis, low, high))
     return checks
-
-
-def _axis_of(symbol: str, params: Sequence[tuple[str, Pattern]]) -> tuple[int, int] | None:
-    for index, (_, pattern) in enumerate(params):
-        if pattern[0] == "tensor" and pattern[2] is not None and symbol in pattern[2]:
-            return index, list(pattern[2]).index(symbol)
-    return None
 
 
 def _rebuilding(call: TensorCall, tree: Tree) -> TensorCall:

@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from weft.runtime.extent import names_in
 from weft.runtime.vm.bytecode import Pattern
+from weft.runtime.vm.patterns import symbol_axes
 from weft.support.config import environment_int
 from weft.support.errors import IRValueError, TVMError
 from weft.support.forks import hold_over_forks
@@ -214,13 +215,11 @@ def places_of(params: Sequence[tuple[str, Pattern]]) -> list[tuple[str, int, int
     >>> places_of([("x", x), ("y", y)])
     [('n', 0, 0)]
     """
-    places: dict[str, tuple[str, int, int]] = {}
-    used: set[str] = set()
-    for index, (_, pattern) in enumerate(params):
-        if pattern[0] != "tensor" or pattern[2] is None:
-            return None
-        for axis, extent in enumerate(pattern[2]):
-            used |= names_in(extent)
-            if extent in names_in(extent):
-                places.setdefault(extent, (extent, index, axis))
-    return list(places.values()) if places and used == set(places) else None
+    patterns = [pattern for _, pattern in params]
+    if any(pattern[0] != "tensor" or pattern[2] is None for pattern in patterns):
+        return None
+    used = {name for pattern in patterns for extent in pattern[2] for name in names_in(extent)}
+    places = symbol_axes(patterns)
+    if not places or used != set(places):
+        return None
+    return [(symbol, index, axis) for symbol, (index, axis) in places.items()]

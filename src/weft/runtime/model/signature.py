@@ -10,7 +10,6 @@ registered, hold others. Errors name a place as the caller writes it: ``x``, ``b
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime.extent import is_within
 from weft.support.errors import IRTypeError, IRValueError
 
 Tree = tuple[Any, ...]
@@ -351,9 +351,7 @@ def _object_tree(
 
 def check_range(where: str, value: int, low: int | None, high: int | None) -> None:
     """Raise IRValueError for an extent outside of the range that the model was compiled for."""
-    if value < (low if low is not None else -math.inf) or value > (
-        high if high is not None else math.inf
-    ):
+    if not is_within(value, low, high):
         raise IRValueError(
             f"{where} is {value}, and the model was compiled for {range_text(low, high)}; compile "
             "it again with another range"

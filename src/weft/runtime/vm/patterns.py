@@ -53,6 +53,21 @@ def _bind_extents(
                 symbols.setdefault(extent, int(size))
 
 
+def symbol_axes(patterns: Sequence[Pattern]) -> dict[str, tuple[int, int]]:
+    """Each symbol that stands alone as an extent of a tensor: the first such value, and the axis.
+
+    >>> symbol_axes([("tensor", "float32", ("n * 2", 4)), ("tensor", "float32", (4, "n"))])
+    {'n': (1, 1)}
+    """
+    places: dict[str, tuple[int, int]] = {}
+    for index, pattern in enumerate(patterns):
+        if pattern[0] == "tensor" and pattern[2] is not None:
+            for axis, extent in enumerate(pattern[2]):
+                if isinstance(extent, str) and extent.isidentifier():
+                    places.setdefault(extent, (index, axis))
+    return places
+
+
 def match(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> object:
     """Check ``value``, bind new symbols, and return it as the machine keeps it."""
     return _MATCHERS[pattern[0]](value, pattern, symbols, what)
