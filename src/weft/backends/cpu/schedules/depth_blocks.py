@@ -27,6 +27,7 @@ from weft.backends.cpu.schedules.tile_loops import (
     are_few,
     loops_like,
     mark_tile,
+    prefetch_steps,
     tile_axes,
     tile_reduction,
 )
@@ -63,7 +64,8 @@ def place_blocks(
     around = variables.index(sch.get(place).loop_var) + 1
     panels, tiles, inside = _total_loops(sch, nest, roles, total, sizes, around)
     sch.compute_at(part, tiles)
-    tile_reduction(sch, part, replace(roles, steps=steps), inside, machine, streams=True)
+    step = tile_reduction(sch, part, replace(roles, steps=steps), inside, machine)
+    prefetch_steps(sch, step)
     return panels
 
 

@@ -52,19 +52,13 @@ def tile_axes(roles: Roles) -> list[Var]:
 
 
 def tile_reduction(
-    sch: Schedule,
-    block: BlockRV,
-    roles: Roles,
-    shared: int,
-    machine: Machine,
-    *,
-    streams: bool = False,
-) -> None:
+    sch: Schedule, block: BlockRV, roles: Roles, shared: int, machine: Machine
+) -> LoopRV | None:
     """Order the loops inside a tile: the reduction outermost, then rows, unrolled, then columns as
     vectors.
 
-    ``shared`` is the number of loops around the tile. ``streams`` says that the vectors that a tile
-    reads exceed the first cache.
+    ``shared`` is the number of loops around the tile. Returns the innermost loop over steps that
+    is left as a loop around a whole tile; None if there is none.
     """
     inside = tile_axes(roles)
     nest = Nest(sch, block)
@@ -76,22 +70,31 @@ def tile_reduction(
     if steps and reads_once(nest) and exceeds_registers(sch, tail, machine):
         rows = add_together(sch, steps[-1], tail[-1], machine)
         sch.decompose_reduction(block, [*steps[:-1], rows][0])
-        return
+        return None
     mark_tile(sch, tail)
-    if steps:
-        start = sch.decompose_reduction(block, steps[0])
-        mark_tile(sch, sch.get_loops(start)[shared:])
-        whole = product([*sizes, *[extent_of(sch, loop) for loop in tail[:-1]]])
-        if whole is not None and whole <= _UNROLLED:
-            for loop in steps:
-                sch.unroll(loop)
-        else:
-            step = unroll_some(sch, steps[-1], tail, machine)
-            if streams:
-                sch.annotate(step, PREFETCH_STEPS, True)
-            if roles.row is not None and has_padding(nest.block):
-                for axis in crossing(nest.loads, roles.steps, [roles.row]):
-                    sch.unroll(loops[axis])  # other pixels are outside in each step of the window
+    if not steps:
+        return None
+    start = sch.decompose_reduction(block, steps[0])
+    mark_tile(sch, sch.get_loops(start)[shared:])
+    whole = product([*sizes, *[extent_of(sch, loop) for loop in tail[:-1]]])
+    if whole is not None and whole <= _UNROLLED:
+        for loop in steps:
+            sch.unroll(loop)
+        return None
+    step = unroll_some(sch, steps[-1], tail, machine)
+    if roles.row is not None and has_padding(nest.block):
+        for axis in crossing(nest.loads, roles.steps, [roles.row]):
+            sch.unroll(loops[axis])  # other pixels are outside in each step of the window
+    return step
+
+
+def prefetch_steps(sch: Schedule, step: LoopRV | None) -> None:
+    """Ask for the vectors of a later step in each one: a tile reads more than the first cache has.
+
+    ``step`` is what ``tile_reduction`` returns.
+    """
+    if step is not None:
+        sch.annotate(step, PREFETCH_STEPS, True)
 
 
 def unroll_some(sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine) -> LoopRV:

@@ -29,6 +29,7 @@ from weft.backends.cpu.schedules.tile_loops import (
     loops_around,
     loops_like,
     mark_tile,
+    prefetch_steps,
     tile_reduction,
 )
 from weft.backends.cpu.schedules.tile_order import order_of, traffic_of
@@ -126,11 +127,13 @@ def _place(
     if around and (streams or part is not None) and _stores_apart(nest, roles, sizes):
         sch.annotate(sch.get_loops(result)[around - 1], PREFETCH_RESULT, True)
     if part is None:
-        tile_reduction(sch, block, roles, around, machine, streams=streams)
+        step = tile_reduction(sch, block, roles, around, machine)
     else:
         _tile_total(sch, block, part[0], around)
         inside = replace(roles, steps=part[1])
-        tile_reduction(sch, part[0], inside, around + 1, machine, streams=streams)
+        step = tile_reduction(sch, part[0], inside, around + 1, machine)
+    if streams:
+        prefetch_steps(sch, step)
     return place
 
 
