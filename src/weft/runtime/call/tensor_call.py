@@ -68,8 +68,9 @@ _KEPT: Final = 16
 """For how many combinations of extents there are native calls at a time."""
 _COUNTED: Final = 1024
 """For how many combinations of extents calls are counted, before counting begins anew."""
-_MOST_WORKING_MEMORY: Final = 1 << 20
-"""Bytes of working memory with which symbolic shapes get native calls: each has its own."""
+_MOST_WORKING_MEMORY: Final = 4 << 20
+"""Bytes of working memory with which symbolic shapes get native calls: each has its own. It may be
+that of the largest sizes; the system gives a process what calls touch of it."""
 
 Range = tuple[int | None, int | None]
 """The least and the greatest value of a symbol; None: no limit."""
