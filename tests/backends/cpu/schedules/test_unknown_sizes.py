@@ -51,6 +51,25 @@ def test_the_last_columns_are_summed_in_whole_vectors(products):
     assert 1 not in {store.value.dtype.lanes for store in sums}
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_the_last_columns_are_whole_vectors_whatever_the_batch(dtype):
+    """Columns end in a tile that is cut off, around sets of rows of an unknown number."""
+    batch = tir.Var("b", "int64")
+    depth, columns, rows = [tir.IntImm(dtype, size) for size in (72, 20, 16)]
+    a = te.placeholder((batch, rows, depth), name="A")
+    b = te.placeholder((depth, columns), name="B")
+    func = te.create_prim_func([a, b, topi.matmul(a, b)])
+    scheduled = default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
+    lowered = lower_tir()(weft.IRModule({"main": scheduled}))["main"]
+    assert min(store.value.dtype.lanes for store in collect(lowered.body, tir.BufferStore)) == 4
+    native = weft.build(scheduled, SMALL)["main"]
+    for size in (0, 1, 3):
+        arrays = [RNG.standard_normal(s).astype("float32") for s in ((size, 16, 72), (72, 20))]
+        result = weft.nd.array(np.zeros((size, 16, 20), "float32"))
+        native(*[weft.nd.array(array) for array in arrays], result)
+        np.testing.assert_allclose(result.numpy(), arrays[0] @ arrays[1], rtol=1e-4, atol=1e-4)
+
+
 def test_rows_of_a_computed_number_are_summed_as_exactly():
     """The first element is most of each sum: added one by one, the others would be cut off."""
     builder = relax.BlockBuilder()

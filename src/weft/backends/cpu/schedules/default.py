@@ -125,7 +125,7 @@ def _with_its_producers(
 
 
 def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
-    """Join the rows of symbolic length of tiled reductions, in a schedule of its own."""
+    """Join the rows of symbolic length or number of tiled reductions, in a schedule of its own."""
     if not any(_has_symbolic_rows(Nest(sch, block), machine, weights) for block in blocks_of(sch)):
         return sch
     first = joined = Schedule(sch.mod, debug_mask="none")
@@ -136,12 +136,12 @@ def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffe
 
 
 def _has_symbolic_rows(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
-    """Whether a block is a tiled reduction with several sets of rows of symbolic length."""
+    """Whether a block is a tiled reduction with sets of rows of symbolic length or number."""
     roles = roles_of(nest, weights) if nest.is_reduction else None
     if roles is None or roles.row is None or roles.tall is None:
         return False
     is_other = windows.fits(nest) or pixels.fits(nest) or dots.fits(nest, machine, weights)
-    return nest.extent(roles.row) is None and not is_other
+    return None in (nest.extent(roles.row), nest.extent(roles.tall)) and not is_other
 
 
 def _join_rows(sch: Schedule, block: BlockRV, weights: Collection[Buffer]) -> bool:

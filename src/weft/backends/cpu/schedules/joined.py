@@ -5,8 +5,9 @@ image ends. Take an image of 7x7 pixels and two vectors of channels: 16 register
 accumulators of six pixels at most, so each row of seven leaves a small tile that keeps few
 registers busy. Of all 49 pixels only the last tile is cut off. No data moves, since the rows
 follow each other in memory already. (JoinPixels does the same in the graph, for channels that are
-not in blocks.) Rows of symbolic length are joined, too, since they may be short: lowering computes
-where a pixel lies without dividing by that length (``vectors.join_axes``).
+not in blocks.) Rows of symbolic length, or of a symbolic number, are joined, too, since they may be
+short or few: a batch of sentences becomes a long one. Lowering computes where a pixel lies without
+dividing by a symbolic length (``vectors.join_axes``).
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ def join_rows(
 def join_symbolic_rows(
     sch: Schedule, nest: Nest, result: BlockRV, pair: tuple[Var | None, Var | None]
 ) -> bool:
-    """Join the two axes ``pair`` of a reduction if the second one is of symbolic length.
+    """Join the two axes ``pair`` of a reduction if one of them is of symbolic length.
 
     ``nest`` and ``result`` are those of ``join_rows``. The number of all pixels must be one of 64
     bits. Returns whether the axes were joined, in both blocks.
     """
     tall, row = pair
-    if tall is None or row is None or nest.extent(row) is not None:
+    if tall is None or row is None or None not in (nest.extent(tall), nest.extent(row)):
         return False
     axes = (*nest.axes, *Nest(sch, result).axes)
     if any(axis.var.dtype != "int64" for axis in axes):

@@ -42,11 +42,18 @@ def depth_of_counts(counts: Sequence[int | None], cut_off: Sequence[bool], cores
 
     >>> depth_of_counts([None, 4, 8], [False, False, False], 2)
     2
+
+    It is not fused into a loop whose last tile is cut off. Of a loop that was fused with others,
+    the guard tests a quotient, and lowering knows where that is largest for constants only:
+
+    >>> depth_of_counts([3, None, 8], [True, False, False], 2)
+    1
     """
-    count, depth, is_one = 1, 0, True
+    count, depth, is_one, guarded = 1, 0, True, False
     for size, is_cut in zip(counts, cut_off, strict=True):
-        if not is_one and is_cut:
+        if not is_one and (is_cut or (size is None and guarded)):
             break
+        guarded = guarded or is_cut
         depth += 1
         count *= size or 1
         is_one = is_one and size == 1
