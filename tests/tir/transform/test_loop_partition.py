@@ -331,3 +331,26 @@ def test_a_loop_of_negative_extent_has_no_parts(number):
     for func, a in zip((before, after), results, strict=True):
         run(func, number, a, np.arange(5, 8, dtype="int32"))
     np.testing.assert_array_equal(*results)
+
+
+def test_a_loop_is_cut_around_one_whose_bound_is_defined_inside():
+    """The number of joined rows has a name of its own in each iteration."""
+
+    @T.prim_func
+    def before(p: T.handle):
+        n = T.int64()
+        b = T.match_buffer(p, (2, n, 20), "int32")
+        for i in T.parallel(3):
+            with T.LetStmt(n * T.int64(2)) as extent:
+                for r in range(extent):
+                    for j in range(8):
+                        if i * 8 + j < 20:
+                            b[r % 2, r // 2, i * 8 + j] = i * 8 + j
+
+    after = PartitionGuardedLoops()(weft.IRModule({"main": before}))["main"]
+    [branch] = collect(after.body, IfThenElse)
+    assert [var.name for var in collect(branch.condition, Var)] == ["i"]
+    for rows in (0, 2, 6):
+        result = np.zeros((2, rows, 20), np.int32)
+        run(after, result)
+        np.testing.assert_array_equal(result, np.broadcast_to(np.arange(20), (2, rows, 20)))

@@ -183,12 +183,13 @@ def equal(analyzer: Analyzer, a: PrimExpr, b: PrimExpr) -> bool:
         return True
     if type(a) is IntImm and type(b) is IntImm:
         return bool(a.value == b.value)
-    if (type(a) is Mul or type(b) is Mul) and _same_factors(a, b):
+    if (type(a) is Mul or type(b) is Mul) and have_same_factors(a, b):
         return True
     return analyzer.can_prove_equal(a, b)
 
 
-def _same_factors(a: PrimExpr, b: PrimExpr) -> bool:
+def have_same_factors(a: PrimExpr, b: PrimExpr) -> bool:
+    """Whether two products have the same factors, in whatever order."""
     (value_a, symbols_a), (value_b, symbols_b) = factors(a), factors(b)
     return (
         value_a == value_b

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import may_change
-from weft.arith.int_set import IntervalSet
+from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
 from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
@@ -64,10 +64,11 @@ class ConditionFinder(Visitor):
         if may_change(loop.min) or may_change(loop.extent):
             return
         mentioned = collect([loop.min, loop.extent], Var)
-        for var in mentioned:
-            if var is self.var or var in self.inner or id(var) in self.local:
-                return
-        self.inner[loop.loop_var] = span_of(loop.min, loop.extent)
+        if any(var is self.var or var in self.inner for var in mentioned):
+            return
+        is_local = any(id(var) in self.local for var in mentioned)
+        everything = IntervalSet(neg_inf(), pos_inf())
+        self.inner[loop.loop_var] = everything if is_local else span_of(loop.min, loop.extent)
         self.analyzer.bind(loop.loop_var, loop.domain, True)
         self.visit(loop.body)
         del self.inner[loop.loop_var]

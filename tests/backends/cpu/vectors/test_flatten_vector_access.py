@@ -41,10 +41,51 @@ def test_other_places_and_serial_loops_stay():
                 y[i * 4 + j] = x[(i * 4 + j) % 6, (i * 4 + j) // 6]
         for i in range(15):
             for j in T.vectorized(4):
-                y[i * 4 + j] = x[(i * 4 + j) // 10 - 1, (i * 4 + j) % 10]
+                y[i * 4 + j] = x[(i * 4 + j) // 10, (i * 4 + j) % 10 - 1]
 
     made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
     assert weft.ir.structural_equal(made, before)
+
+
+def test_a_first_index_outside_stays_an_error():
+    """It needs no proof: the flat index is outside, too."""
+
+    @T.prim_func
+    def before(x: T.Buffer((6, 10), "float32"), y: T.Buffer((60,), "float32"), first: T.int32):
+        for i in range(15):
+            for j in T.vectorized(4):
+                y[i * 4 + j] = x[(i * 4 + j) // 10 - first, (i * 4 + j) % 10]
+
+    made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
+    assert not collect(made.body, (FloorDiv, FloorMod))
+    data = np.arange(60, dtype="float32").reshape(6, 10)
+    run(made, data, np.zeros(60, "float32"), 0)
+    for first in (1, -1):
+        with pytest.raises(weft.TVMError, match="outside"):
+            run(made, data, np.zeros(60, "float32"), first)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_axes_inside_a_symbolic_one_are_flat(batch):
+    """Element by element and reduced: no lane divides, whatever the batch."""
+
+    @T.prim_func
+    def before(p: T.handle, q: T.handle):
+        n = T.int64()
+        x = T.match_buffer(p, (n, 6, 5, 7))
+        y = T.match_buffer(q, (n * 2,))
+        for f in range(n * 2):
+            y[f] = T.float32(0)
+            for k in T.serial(105, annotations={"tir.vector_reduction": [4, 1]}):
+                y[f] = y[f] + x[f // 2, f % 2 * 3 + k // 35, k % 35 // 7, k % 7]
+
+    made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
+    assert not collect(made.body, (FloorDiv, FloorMod))
+    data = np.random.default_rng(1).normal(size=(batch, 6, 5, 7)).astype("float32")
+    out = np.zeros(batch * 2, "float32")
+    run(made, data, out)
+    expected = data.reshape(batch * 2, 105).sum(1)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 7, 9), (5, 3)])

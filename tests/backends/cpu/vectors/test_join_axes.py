@@ -37,6 +37,29 @@ def test_quotient_and_remainder_become_one_index(size):
 
 
 @T.prim_func
+def fused(a: T.handle, b: T.handle):
+    h, w = T.int64(), T.int64()
+    A = T.match_buffer(a, (h, T.int64(5), w, T.int64(3)))
+    B = T.match_buffer(b, (h, T.int64(5), w, T.int64(3)))
+    for i in range(w * h * T.int64(15)):
+        B[i // (w * T.int64(15)), i % (w * T.int64(15)) // (w * T.int64(3)),
+          i % (w * T.int64(3)) // T.int64(3), i % T.int64(3)] = T.float32(2) * A[
+              i // (T.int64(5) * w * T.int64(3)), i // (w * T.int64(3)) % T.int64(5),
+              i % (w * T.int64(3)) // T.int64(3), i % T.int64(3)]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 7), (0, 3), (3, 0)])
+def test_many_axes_become_one_index(size):
+    """As fusing loops writes it, whatever the order of factors."""
+    made = joined(fused)
+    assert not collect(made.body, (FloorDiv, FloorMod))
+    data = np.random.default_rng(0).standard_normal((size[0], 5, size[1], 3), np.float32)
+    out = np.zeros_like(data)
+    run(made, data, out)
+    np.testing.assert_array_equal(out, data * 2)
+
+
+@T.prim_func
 def marked(a: T.handle, p: T.int64):
     h, w = T.int64(), T.int64()
     A = T.match_buffer(a, (h, w))
