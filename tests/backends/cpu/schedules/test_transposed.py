@@ -129,6 +129,31 @@ def test_a_symbolic_size_is_left_to_others():
     np.testing.assert_array_equal(native, expected)
 
 
+@pytest.mark.parametrize("size", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("place", "order", "is_tile"),
+    [
+        (0, (0, 2, 1), True), (0, (2, 0, 1), True), (1, (2, 1, 0), True),
+        (0, (2, 1, 0), False), (2, (2, 1, 0), False),
+    ],
+)  # fmt: skip
+def test_axes_beside_a_symbolic_one_are_transposed_in_tiles(place, order, is_tile, size):
+    """A batch, or sentences of any number: unless that axis is the last one on a side."""
+    shape = [6, 9]
+    shape.insert(place, tir.Var("n", "int64"))
+    extents = [
+        extent if extent is shape[place] else tir.IntImm("int64", extent) for extent in shape
+    ]
+    x = te.placeholder(extents, name="x")
+    func = te.create_prim_func([x, topi.transpose(x, order)])
+    given = [size if extent is shape[place] else extent for extent in shape]
+    made, expected, lowered, native = outcomes(func, given, [given[axis] for axis in order])
+    np.testing.assert_array_equal(lowered, expected)
+    np.testing.assert_array_equal(native, expected)
+    marked = [loop for loop in collect(made.body, For) if TRANSPOSE in loop.annotations]
+    assert bool(marked) == is_tile
+
+
 @pytest.mark.parametrize(
     ("dtype", "cpu", "instruction"),
     [

@@ -8,6 +8,7 @@ import pytest
 import weft
 from weft import relax, te, tir, topi
 from weft.backends.cpu.schedules import default
+from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
@@ -104,5 +105,25 @@ def test_a_softmax_is_computed_row_by_row(columns):
         result = weft.nd.array(np.zeros(shape, "float32"))
         native(weft.nd.array(array), result)
         powers = np.exp(array - array.max(-1, keepdims=True, initial=-np.inf))
+        expected = powers / powers.sum(-1, keepdims=True)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [16, 6])
+def test_short_rows_of_any_batch_run_together(rows):
+    """Groups lie along the last axis of rows, whose length is known: of 6 rows there are none."""
+    n = tir.Var("n", "int64")
+    x = te.placeholder((n, tir.IntImm("int64", rows), tir.IntImm("int64", 24)), name="x")
+    func = te.create_prim_func([x, topi.nn.softmax(x)])
+    scheduled = default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
+    together = [loop for loop in collect(scheduled.body, tir.For)
+                if ROWS_TOGETHER in loop.annotations]  # fmt: skip
+    assert bool(together) == (rows == 16)
+    native = weft.build(scheduled, SMALL)["main"]
+    for size in (0, 1, 3):
+        array = RNG.standard_normal((size, rows, 24)).astype("float32")
+        result = weft.nd.array(np.zeros((size, rows, 24), "float32"))
+        native(weft.nd.array(array), result)
+        powers = np.exp(array - array.max(-1, keepdims=True))
         expected = powers / powers.sum(-1, keepdims=True)
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-6)

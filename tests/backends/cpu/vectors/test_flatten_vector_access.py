@@ -41,6 +41,9 @@ def test_other_places_and_serial_loops_stay():
                 y[i * 4 + j] = x[(i * 4 + j) % 6, (i * 4 + j) // 6]
         for i in range(15):
             for j in T.vectorized(4):
+                y[i * 4 + j] = x[(i * 4 + j) // 10 - 1, (i * 4 + j) % 10]
+        for i in range(15):
+            for j in T.vectorized(4):
                 y[i * 4 + j] = x[(i * 4 + j) // 10, (i * 4 + j) % 10 - 1]
 
     made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
@@ -48,21 +51,22 @@ def test_other_places_and_serial_loops_stay():
 
 
 def test_a_first_index_outside_stays_an_error():
-    """It needs no proof: the flat index is outside, too."""
+    """It needs no proof if it is the same in all lanes: the flat index is outside, too."""
 
     @T.prim_func
-    def before(x: T.Buffer((6, 10), "float32"), y: T.Buffer((60,), "float32"), first: T.int32):
+    def before(x: T.Buffer((3, 6, 10), "float32"), y: T.Buffer((60,), "float32"), first: T.int32):
         for i in range(15):
             for j in T.vectorized(4):
-                y[i * 4 + j] = x[(i * 4 + j) // 10 - first, (i * 4 + j) % 10]
+                y[i * 4 + j] = x[first, (i * 4 + j) // 10, (i * 4 + j) % 10]
 
     made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
     assert not collect(made.body, (FloorDiv, FloorMod))
-    data = np.arange(60, dtype="float32").reshape(6, 10)
-    run(made, data, np.zeros(60, "float32"), 0)
-    for first in (1, -1):
+    data, out = np.arange(180, dtype="float32").reshape(3, 6, 10), np.zeros(60, "float32")
+    run(made, data, out, 2)
+    np.testing.assert_array_equal(out, data[2].reshape(60))
+    for first in (3, -1):
         with pytest.raises(weft.TVMError, match="outside"):
-            run(made, data, np.zeros(60, "float32"), first)
+            run(made, data, out, first)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])

@@ -140,7 +140,8 @@ def _order(sch: Schedule, nest: Nest, loops: Sequence[LoopRV]) -> _Loops:
     """Split, fuse and reorder the loops of a block."""
     if len(loops) > 1 and _is_flat(nest):
         return _Loops([], [], [], sch.fuse(*loops))
-    parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 else None
+    is_known = None not in [nest.extent(axis) for axis in nest.spatial]
+    parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 and is_known else None
     split = loops_of_parts(sch, nest, parts) if parts else None
     if not parts or split is None:
         return _Loops([*loops[:-1]], [], [], loops[-1])

@@ -80,15 +80,15 @@ class Places:
         """As ``_step``, without an analyzer, where the axis itself is an index; None elsewhere."""
         mine = [piece for piece in self.parts if piece.axis is part.axis]
         inside = mine[mine.index(part) + 1 :]
-        step, stride = 0, math.prod([piece.extent for piece in inside])
+        step = 0
+        stride: int | None = math.prod([piece.extent for piece in inside])
         for size, index in zip(reversed(buffer.shape), reversed(indices), strict=True):
-            if index is part.axis:
+            if index is part.axis and stride is not None:
                 step += stride
             elif mentions(index, part.axis):
                 return None
-            if not isinstance(size, IntImm):
-                return None
-            stride *= size.value
+            if stride is not None:
+                stride = stride * size.value if isinstance(size, IntImm) else None
         return step
 
     def _values(self, more: Part | None) -> dict[Var, PrimExpr]:
@@ -150,16 +150,16 @@ def _place(buffer: Buffer, indices: Sequence[PrimExpr], analyzer: Analyzer) -> P
 
 
 def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
-    """The parts of all axes that have more than one value; None if a size is symbolic.
+    """The parts of the axes of constant size that have more than one value.
 
     An axis is cut where loads use its quotients and remainders. The last axis stays whole if its
-    innermost part would have fewer than ``least`` elements.
+    innermost part would have fewer than ``least`` elements. None if an axis has no exact parts.
     """
     parts: list[Part] = []
     for axis in nest.spatial:
         extent = nest.extent(axis)
         if extent is None:
-            return None
+            continue
         sizes = _cuts(nest, axis, extent, least if axis is nest.spatial[-1] else 1)
         if sizes is None:
             return None

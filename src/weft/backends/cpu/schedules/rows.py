@@ -125,17 +125,20 @@ def _group_of(
     around = [*summed, *[Nest(sch, block) for block in others]]
     rows = [size for axis in nest.spatial[:count] if (size := nest.extent(axis)) != 1]
     total, sizes = product(rows), [_steps_together(block) for block in summed]
-    if not rows or not total or not _LEAST <= min(sizes) <= max(sizes) <= _SHORT:
+    if not rows or total == 0 or not _LEAST <= min(sizes) <= max(sizes) <= _SHORT:
+        return apart
+    if total is None and (rows[-1] is None or not nest.is_spatial):
         return apart
     if any(_sizes(block)[: len(rows)] != rows for block in around) or not _all_read(nest, around):
         return apart
     bits = max([store.buffer.dtype.bits for block in summed for store in block.stores])
     most = min(machine.lanes(), fold_limit(bits), 1 << (min(sizes).bit_length() - 1))
-    along = rows[-1] or total
+    along = rows[-1]
+    assert along is not None
     if len(around) == 1 and _sizes(nest) == rows:
-        fits = along % most == 0 if nest.is_spatial else total >= most
+        fits = along % most == 0 if nest.is_spatial else (total or 0) >= most
         return _Group(most, most, is_unrolled=True) if fits else apart
-    while most >= _LEAST and (along % most or total < most * machine.cores):
+    while most >= _LEAST and (along % most or (total or along) < most * machine.cores):
         most //= 2
     fits = nest.is_spatial and len(summed) > 1 and most >= _LEAST
     return _Group(most, machine.lanes()) if fits else apart

@@ -38,7 +38,7 @@ _BESIDE: Final = 2
 
 
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
-    """Schedule a block that transposes; False for other blocks, and for symbolic sizes."""
+    """Schedule a block that transposes axes of constant size; False for other blocks."""
     nest = Nest(sch, block)
     transposed = _rows_and_lanes(nest)
     if transposed is None:

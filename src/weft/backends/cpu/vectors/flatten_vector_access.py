@@ -76,8 +76,9 @@ class _Flatten(StmtMutator):
         """The buffer without rows and the flat index, if that has no quotients of the lanes.
 
         None also if an index is not proved to be in its range: an access beyond the end of a row is
-        an error, and must not become one to the next row. The first index needs no proof: if it
-        alone is outside, so is the flat one.
+        an error, and must not become one to the next row. A first index without lanes needs no
+        proof: if it alone is outside, so is the flat one. (One with lanes may be that of a panel
+        that is cut off, which later passes look for.)
         """
         if not self.lanes or buffer.strides or len(indices) < 2:
             return None
@@ -104,7 +105,8 @@ class _Flatten(StmtMutator):
         whole = self._whole(fused)
         names = _Named(fused, whole)
         place = self.analyzer.simplify(names.visit(place))
-        for index, size in [*zip(indices, shape, strict=True)][1:]:
+        is_first_apart = not mentions(indices[0], *self.lanes)
+        for index, size in [*zip(indices, shape, strict=True)][is_first_apart:]:
             named = names.visit(index)
             if not self.analyzer.can_prove(op.logical_and(named >= 0, named < size)):
                 return None
