@@ -136,6 +136,29 @@ def test_a_memory_bound_operator_has_a_share_of_a_copy(monkeypatch):
     assert len(set(names)) == len(names)
 
 
+def test_layers_of_any_batch_stand_beside_those_of_one(monkeypatch, capsys):
+    from benchmarks import layers
+
+    names = [layer.name for layer in layers.LAYERS]
+    assert len(set(names)) == len(names)
+    for layer in layers.LAYERS:
+        assert layer.make()(*layer.inputs(1)).shape[0] == layer.rows
+    monkeypatch.setattr(
+        "sys.argv", ["layers", "--only", "columns", "--batch", "1", "--rounds", "1"]
+    )
+    monkeypatch.setattr(layers, "LAYERS", [*layers.LAYERS[:1], *layers.LAYERS[5:6]])
+    layers.main()
+    head, *rows, first, second = capsys.readouterr().out.splitlines()
+    assert head.split()[-3:] == ["fix/dyn", "torch/dyn", "apart"]
+    assert [row.split("  ")[0] for row in rows] == [
+        "linear, 10 columns",
+        "linear of rows, 10 columns",
+    ]
+    assert all(float(row.split()[-1]) < 1e-4 for row in rows)
+    assert first.startswith("fixed / dynamic: geometric mean")
+    assert second.startswith("PyTorch / dynamic: geometric mean")
+
+
 def test_every_element_wise_operator_is_a_row_beside_torch(monkeypatch, capsys):
     from benchmarks import elementwise
     from benchmarks.elementwise_rows import LEFT_OUT, ROWS
