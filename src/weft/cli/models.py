@@ -51,7 +51,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=NUMBER",
-        help="the size of a dynamic dimension where numbers are needed",
+        help="the size of a dynamic dimension where numbers are needed, and what it usually is",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default 0)")
 
@@ -84,7 +84,11 @@ class Subject:
     def compile(self, **options: Any) -> CompiledModel:
         """The CompiledModel."""
         model: CompiledModel = weft.compile(
-            self.model, self.examples, dynamic_shapes=self.dynamic_shapes, **options
+            self.model,
+            self.examples,
+            dynamic_shapes=self.dynamic_shapes,
+            size_hints=self.sizes,
+            **options,
         )
         return model
 

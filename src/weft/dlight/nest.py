@@ -18,11 +18,13 @@ from weft.support.lazy_property import lazy_property
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, IterType, IterVar, Var
+from weft.tir.function import PrimFunc
 from weft.tir.joined_index import walks
 from weft.tir.schedule import tree
 from weft.tir.schedule.errors import BlockNotFoundError
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.size_hints import likely_size, size_hints_of
 from weft.tir.stmt import (
     Block,
     BlockRealize,
@@ -90,7 +92,7 @@ class Nest:
     def __init__(self, sch: Schedule, block: BlockRV) -> None:
         stmt = sch.get(block)
         assert isinstance(stmt, Block)
-        self.rv, self.block = block, stmt
+        self.rv, self.block, self._module = block, stmt, sch.mod
         self.axes: tuple[IterVar, ...] = tuple(stmt.iter_vars)
 
     @property
@@ -177,6 +179,21 @@ class Nest:
             if item.var is axis and item.dom is not None:
                 return item.dom.extent.value if isinstance(item.dom.extent, IntImm) else None
         return None
+
+    def likely_extent(self, axis: Var | None) -> int | None:
+        """What the size of an axis usually is: its extent, or what the size hints say of it.
+
+        1 where there is no axis, None where nothing is known.
+        """
+        if axis is None:
+            return 1
+        domains = [item.dom for item in self.axes if item.var is axis and item.dom is not None]
+        return likely_size(domains[0].extent, self._hints) if domains else None
+
+    @lazy_property
+    def _hints(self) -> dict[str, int]:
+        functions = [f for f in self._module.functions.values() if isinstance(f, PrimFunc)]
+        return {name: size for func in functions for name, size in size_hints_of(func).items()}
 
     def result_axes(self) -> list[Var] | None:
         """The axes in the order in which they index the result; None if an index is no axis.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from weft.driver import model_cache, specialization
 from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
 from weft.driver.pipeline import Pipeline, relax_pipeline_of
 from weft.driver.progress import Progress
+from weft.driver.size_hints import checked_size_hints, with_size_hints
 from weft.driver.sources import Imported, Request, import_model, request_of
 from weft.driver.training import warn_of_training
 from weft.ir.module import IRModule
@@ -43,6 +45,7 @@ def compile(  # noqa: A001 - TVM's name
     *,
     target: Any = _UNSET,
     dynamic_shapes: Any = None,
+    size_hints: Mapping[str, int] | None = None,
     num_threads: int | None = None,
     dtype: str | None = None,
     verify: bool = False,
@@ -65,6 +68,9 @@ def compile(  # noqa: A001 - TVM's name
         target: as for ``weft.build``; default: this machine's CPU.
         dynamic_shapes: which dimensions of the example inputs vary, as ``torch.export.export``
             takes them.
+        size_hints: what dynamic dimensions usually are, ``{"batch": 8}``, by the names that
+            ``dynamic_shapes`` or the model gives them; default: what they are in the example
+            inputs. Tiles and prefetches are chosen for these sizes; others give the same results.
         num_threads: threads of parallel loops in this model's calls; None: the process's number.
         dtype: ``"bfloat16"`` or ``"float16"``: the weights of float32 products, convolutions and
             large tables are stored in this type, and all else is computed in the model's types.
@@ -103,7 +109,12 @@ def compile(  # noqa: A001 - TVM's name
         own_num_threads(num_threads)  # raises for an invalid number of threads
     resolved = target_meant(None if target is _UNSET else target)
     request = request_of(_as_module(model), example_inputs, dynamic_shapes, options)
+    request = replace(request, size_hints=checked_size_hints(size_hints))
     if _has_no_graph(request.model):
+        if request.size_hints:
+            raise IRValueError(
+                "compile: size_hints are for models; PrimFuncs are built as they are"
+            )
         return build(request.model, resolved, pipeline=tir_pipeline)
     with Progress(_name_of(request.model)) as progress, _narrow(dtype, relax_pipeline):
         key = None
@@ -165,7 +176,8 @@ def _compiled(
     tell("importing")
     with phase("import"):
         imported = import_model(request)
-    return compile_imported(imported, target, pipelines)
+        module = with_size_hints(imported, request)
+    return compile_imported(replace(imported, module=module), target, pipelines)
 
 
 def compile_imported(

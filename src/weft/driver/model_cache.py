@@ -79,6 +79,7 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
         name,
         settings,
         sorted(request.options.items()),
+        sorted(request.size_hints.items()),
         llvm_version(),
         target.structural_bytes(),
         tuple(backend_of(target).options(target)),

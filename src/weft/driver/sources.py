@@ -33,6 +33,8 @@ class Request:
     has_examples: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of the importer (``custom_converters``, ``opset`` ...)."""
+    size_hints: Mapping[str, int] = field(default_factory=dict)
+    """What dynamic dimensions usually are, by their names."""
     intermediate: dict[str, Any] = field(default_factory=dict)
     """Results that were computed for the key and are needed again (``program``: torch's export;
     ``imported``: an nn module after import)."""

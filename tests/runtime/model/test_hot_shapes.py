@@ -42,7 +42,7 @@ def hot_at_once(monkeypatch):
 
 def finish():
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.daemon:
+        if thread.name == hot_shapes.THREAD_NAME:
             thread.join(10)
 
 

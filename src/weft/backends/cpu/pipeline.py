@@ -21,6 +21,7 @@ from weft.backends.cpu.vectors.vector_reduction import VectorizeReduction
 from weft.dlight.apply import ScheduleGeneratedFunctions, ScheduleRule
 from weft.ir.transform import Pass
 from weft.relax.backend.dispatch import DispatchToLibraries
+from weft.relax.transform.fusion.attach_size_hints import AttachSizeHints
 from weft.relax.transform.fusion.merge_parallel_kernels import MergeParallelKernels
 from weft.relax.transform.graph.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
@@ -124,6 +125,7 @@ GRAPH: tuple[Pass, ...] = (
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
     MultiplyByReciprocal(),  # while a softmax is the blocks that define it
     LargestOfSoftmax(),  # after MultiplyByReciprocal, whose form it looks for
+    AttachSizeHints(),  # once the kernels are complete, for their schedules
     ScheduleGeneratedFunctions(*SCHEDULES),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # makes a kernel of each block that lays a weight out anew
     FoldConstant(),  # runs these kernels now, once

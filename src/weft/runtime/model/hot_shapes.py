@@ -33,6 +33,8 @@ AFTER_SECONDS: Final = 60
 saves 10 to 30 percent of a call."""
 MOST_MIB: Final = 1024
 """Default of ``WEFT_HOT_SIZE``: for the weights of all programs of one model's hot extents."""
+THREAD_NAME: Final = "weft: a program for hot sizes"
+"""The name of the threads that compile."""
 _REMEMBERED: Final = 512
 """How many combinations of extents have their seconds added up; beyond it, half are forgotten."""
 _LOCK: Final = threading.RLock()
@@ -187,7 +189,9 @@ class HotShapes(Generic[Model]):
             if extents in self._begun or len(self._begun) >= self._most:
                 return
             self._begun.add(extents)
-        thread = threading.Thread(target=self._compile_quietly, args=(extents,), daemon=True)
+        thread = threading.Thread(
+            target=self._compile_quietly, name=THREAD_NAME, args=(extents,), daemon=True
+        )
         thread.start()
 
     def _compile_quietly(self, extents: Extents) -> None:

@@ -165,6 +165,8 @@ def _sizes(nest: Nest, dots: _Product, machine: Machine) -> Sizes:
             high=size_of(nest, roles.tall),
             blocks=size_of(nest, roles.wide) or 1,
             depth=None if steps is None else -(-steps // dots.dot.steps),
+            likely_rows=nest.likely_extent(roles.row),
+            likely_high=nest.likely_extent(roles.tall),
         ),
     )
     tiles = -(-vectors // max(tile.columns // lanes, 1))

@@ -16,8 +16,8 @@ from weft.tir.expr import Var
 _ELEMENT: Final = 4
 """Bytes of an element; an estimate is enough here."""
 _ASSUMED_ROWS: Final = 128
-"""How many rows a product is taken to have where only the run tells: a sentence, or a batch. With
-fewer rows its time is that of reading its weights, whatever the order of its tiles."""
+"""How many rows a product is taken to have, at least, where only the run tells: a sentence, or a
+batch. With fewer rows its time is that of reading its weights, whatever the order of its tiles."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,15 @@ def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traf
 def _extents(nest: Nest, roles: Roles) -> dict[Var, int | None]:
     """The extents of all axes; None for those that are symbolic and not assumed.
 
-    Assumed are the rows of a product, and a loop around the tiles to run once.
+    Assumed are the rows of a product, and a loop around the tiles to run once, if there are no size
+    hints.
     """
     extents = {axis: nest.extent(axis) for axis in (*nest.spatial, *nest.reduced)}
     if roles.row is not None and roles.tall is None and extents[roles.row] is None:
-        assumed = {axis: 1 for axis in roles.outer if extents[axis] is None}
-        extents |= {roles.row: _ASSUMED_ROWS, **assumed}
+        unknown = [axis for axis in roles.outer if extents[axis] is None]
+        assumed = {axis: nest.likely_extent(axis) or 1 for axis in unknown}
+        rows = max(_ASSUMED_ROWS, nest.likely_extent(roles.row) or 0)
+        extents |= {roles.row: rows, **assumed}
     return extents
 
 

@@ -248,6 +248,9 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
         apart=_is_apart(nest, roles),
         once=reads_once(nest),
         bits=max(nest.stores[0].buffer.dtype.bits, 32),  # shorter numbers are added as float32
+        likely_rows=nest.likely_extent(roles.row),
+        likely_high=nest.likely_extent(roles.tall),
+        likely_depth=product([nest.likely_extent(axis) for axis in nest.reduced]),
     )
 
 

@@ -39,7 +39,7 @@ _WIDE_STREAM: Final = 0.17
 _START: Final = 20
 """Cycles to start and end a tile, beside the reduction itself."""
 _UNKNOWN: Final = 1 << 10
-"""The extent that is assumed where it is symbolic."""
+"""The extent that is assumed where it is symbolic, and no size hint tells more."""
 _LENGTHS: Final = (7, 14, 28, 56)
 """How long rows of images are taken to be where that is symbolic: short rows decide about tiles."""
 _WAYS: Final = 8
@@ -78,6 +78,12 @@ class Work:
     """Whether each number is read once, for one accumulator, and nothing else is read: a sum."""
     bits: int = 32
     """The size of an accumulator."""
+    likely_rows: int | None = None
+    """How many rows there usually are, if that is known of a symbolic number."""
+    likely_high: int | None = None
+    """The same of sets of rows."""
+    likely_depth: int | None = None
+    """The same of steps."""
 
     @property
     def has_unknown_rows(self) -> bool:
@@ -195,7 +201,7 @@ def most_sums(machine: Machine) -> int:
 
 def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
     """Cycles of one step of the reduction over the whole result."""
-    depth = _UNKNOWN if work.depth is None else work.depth
+    depth = work.depth or work.likely_depth or _UNKNOWN
     width = _UNKNOWN if work.columns is None else work.columns
     size = work.bits // 8
     panel = tile.vectors * tile.lanes * size * depth
@@ -219,9 +225,10 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
 def _heights(tile: Tile, work: Work) -> list[tuple[int, float]]:
     """``(rows, how many)`` of the tiles, from top to bottom."""
     if work.has_unknown_rows:
-        return [part for length in _LENGTHS for part in _tiles_of_length(tile, length)]
-    rows = _UNKNOWN if work.rows is None else work.rows
-    high = _UNKNOWN if work.high is None else work.high
+        lengths = _LENGTHS if work.likely_rows is None else (work.likely_rows,)
+        return [part for length in lengths for part in _tiles_of_length(tile, length)]
+    rows = work.likely_rows or _UNKNOWN if work.rows is None else work.rows
+    high = work.likely_high or _UNKNOWN if work.high is None else work.high
     if tile.high > 1:
         return [(sets * rows, count) for sets, count in _parts(high, tile.high)]
     return [(size, count * high) for size, count in _parts(rows, tile.rows)]

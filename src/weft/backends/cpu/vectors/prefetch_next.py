@@ -23,7 +23,7 @@ on: hardware prefetches only within a page, and not past the end of a panel (Mow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from weft.tir import op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Cast, Var
 from weft.tir.function import PrimFunc
+from weft.tir.size_hints import likely_size, size_hints_of
 from weft.tir.stmt import BufferStore, Evaluate, For, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
@@ -48,18 +49,21 @@ _SECOND_CACHE: Final = 2
 _AT_ONCE: Final = 4
 """The most lines prefetched at a time: more would wait for each other, and loads for them."""
 _RUNS: Final = 12
-"""Among how many runs a panel is shared out where only the run tells how many there are. With fewer
-runs a part of it is not prefetched; with more, the last ones prefetch nothing new."""
+"""Among how many runs a panel is shared out where only the run tells how many there are, and no
+hint does. With fewer runs a part is not prefetched; with more, the last prefetch nothing new."""
 
 
 class _Prefetches(StmtMutator):
+    def __init__(self, hints: Mapping[str, int]) -> None:
+        self.hints = hints
+
     def visit_For(self, loop: For) -> For:
         inner: For = self.visit_default(loop)
         if PREFETCH_NEXT not in inner.annotations:
             return inner
         rest = {key: value for key, value in inner.annotations.items() if key != PREFETCH_NEXT}
         plain = inner.with_(annotations=rest)
-        finder = _Reductions(plain)
+        finder = _Reductions(plain, self.hints)
         finder.visit(plain.body)
         if not finder.found:
             return plain
@@ -87,8 +91,8 @@ class _Reductions(Visitor):
     what is copied is prefetched.
     """
 
-    def __init__(self, loop: For) -> None:
-        self.loop = loop
+    def __init__(self, loop: For, hints: Mapping[str, int]) -> None:
+        self.loop, self.hints = loop, hints
         self.around: list[For] = []
         self.copies: dict[int, tuple[Sequence[PrimExpr], BufferLoad, set[Var]]] = {}
         """``id`` of a buffer -> the indices at which it is stored, the load that is stored, and the
@@ -117,7 +121,8 @@ class _Reductions(Visitor):
         steps = [place for place in steps if self.around[place].loop_var in used]
         for load in loads:
             if load.buffer is not store.buffer:
-                for var, prefetch in _prefetches_of(load, self.loop, self.around, steps):
+                fetches = _prefetches_of(load, self.loop, self.around, steps, self.hints)
+                for var, prefetch in fetches:
                     self.found.setdefault(var, []).append(prefetch)
 
     def origin(self, load: BufferLoad) -> BufferLoad:
@@ -146,7 +151,11 @@ class _Axis:
 
 
 def _prefetches_of(
-    load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
+    load: BufferLoad,
+    loop: For,
+    around: Sequence[For],
+    steps: Sequence[int],
+    hints: Mapping[str, int],
 ) -> list[tuple[Var, Stmt]]:
     """The prefetches of one operand, each with the variable of the loop in which it belongs.
 
@@ -157,7 +166,7 @@ def _prefetches_of(
     steps = [place for place in steps if around[place].loop_var in own]
     if loop.loop_var not in own or not steps or load.buffer.scope() == "local":
         return []
-    again, depth = _runs(around[: steps[0]]), _axes([around[place] for place in steps])
+    again, depth = _runs(around[: steps[0]], hints), _axes([around[place] for place in steps])
     tail = _axes([other for other in around[steps[-1] + 1 :] if other.loop_var in own])
     if not again or not depth or not tail or _count(again) < 2:
         return []
@@ -254,14 +263,14 @@ def _axes(loops: Sequence[For]) -> list[_Axis]:
     return axes if len(axes) == len(loops) else []
 
 
-def _runs(loops: Sequence[For]) -> list[_Axis]:
-    """The loops of the runs as axes; the innermost of symbolic extent counts as ``_RUNS`` runs."""
+def _runs(loops: Sequence[For], hints: Mapping[str, int]) -> list[_Axis]:
+    """The loops of the runs as axes; the innermost of unknown extent counts as ``_RUNS`` runs."""
     axes: list[_Axis] = []
     assumed = _RUNS
     for loop in reversed(loops):
-        size = loop.extent.value if isinstance(loop.extent, IntImm) else assumed
-        assumed = assumed if isinstance(loop.extent, IntImm) else 1
-        axes.insert(0, _Axis(loop, size))
+        size = likely_size(loop.extent, hints)
+        axes.insert(0, _Axis(loop, assumed if size is None else max(size, 1)))
+        assumed = 1 if size is None else assumed
     return axes
 
 
@@ -289,7 +298,7 @@ def _apart(number: PrimExpr, axes: Sequence[_Axis]) -> list[PrimExpr]:
 
 def prefetch_next_iterations(func: PrimFunc) -> PrimFunc:
     """Insert the prefetches that the annotated loops of a function ask for."""
-    return rewrite_body(func, _Prefetches())
+    return rewrite_body(func, _Prefetches(size_hints_of(func)))
 
 
 def PrefetchNextIteration() -> Pass:  # noqa: N802 - named as its neighbours are

@@ -21,18 +21,18 @@ The option ``PassContext(config={"relax.winograd": False})`` switches the pass o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy.typing as npt
 
-from weft.ir.expr import Extent, GlobalVar, IntImm, RelaxExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.expr import Extent, GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple
-from weft.relax.ir.shape_arith import constant_value, simplified
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
@@ -47,6 +47,7 @@ from weft.relax.transform.passes import (
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir.expr import Var
+from weft.tir.size_hints import likely_size, size_hints_of
 from weft.topi.nn.winograd import in_panels, transformed_weights, winograd_function
 from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 from weft.topi.nn.winograd_matrices import TILES
@@ -60,7 +61,7 @@ _SHARE_OF_WEIGHTS: Final = 0.15
 _FREE_GROWTH: Final = 6 << 20
 """Bytes by which weights may grow in any case."""
 _ASSUMED: Final = (1, 224, 224)
-"""What symbols of the batch, the height and the width are taken for when costs are estimated."""
+"""What symbols of the batch, the height and the width are taken for where no size hint tells."""
 _FUSABLE: Final = 4
 """The ``op_pattern`` of functions with which element-wise functions that follow are fused."""
 
@@ -89,7 +90,7 @@ class _Finder(UnfusedFunctions):
 
     def __init__(self, mod: IRModule, machine: Machine) -> None:
         super().__init__(mod)
-        self.machine = machine
+        self.machine, self.hints = machine, size_hints_of(mod)
         self.forms: dict[_Key, list[Form]] = {}
         self.sizes: dict[int, int] = {}
         self.held: list[Constant] = []
@@ -133,7 +134,7 @@ class _Finder(UnfusedFunctions):
 
     def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
-        form = form_of(call)
+        form = form_of(call, self.hints)
         weights = None if form is None else bound_constant(self, call.args[1])
         return call if form is None or weights is None else self.computed(call, form, weights)
 
@@ -190,7 +191,7 @@ class _Replacer(_Finder):
         return None
 
 
-def form_of(call: RelaxExpr) -> Form | None:
+def form_of(call: RelaxExpr, hints: Mapping[str, int]) -> Form | None:
     """The sizes of a convolution that Winograd's algorithms can compute; None for other calls.
 
     Tile, band and panel of the form are placeholders (2, one row, one block) until
@@ -209,7 +210,8 @@ def form_of(call: RelaxExpr) -> Form | None:
         return None
     channels, filters, top, left, bottom, right = numbers
     extents = (sizes.batch, *[window.extent for window in sizes.space])
-    batch, height, width = [_size(*pair) for pair in zip(extents, _ASSUMED, strict=True)]
+    assumed = zip(extents, _ASSUMED, strict=True)
+    batch, height, width = [_size(extent, size, hints) for extent, size in assumed]
     if min(batch, channels, filters, height, width) < 1:
         return None
     data = (batch, channels // into, height, width, into)
@@ -219,12 +221,15 @@ def form_of(call: RelaxExpr) -> Form | None:
     return form if min(form.size) >= 1 else None
 
 
-def _size(extent: Extent, assumed: int) -> int:
-    """The number of an extent; if it is symbolic, what it is if all symbols are ``assumed``."""
+def _size(extent: Extent, assumed: int, hints: Mapping[str, int]) -> int:
+    """The number of an extent; if it is symbolic, what it is if all symbols are as the hints say.
+
+    Symbols without a hint are ``assumed``.
+    """
     size = constant_value(extent)
-    if size is None:
-        symbols = {var: IntImm(var.dtype, assumed) for var in collect(extent, Var)}
-        size = constant_value(simplified(substitute(extent, symbols)))
+    if size is None and isinstance(extent, PrimExpr):
+        names = {var.name for var in collect(extent, Var)}
+        size = likely_size(extent, {**dict.fromkeys(names, assumed), **hints})
     return 0 if size is None else size
 
 
