@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 
 import numpy as np
@@ -256,6 +257,54 @@ def test_conditions_that_fail_outside_of_the_middle_leave_nothing_there():
     for func, result in zip((before, after), results, strict=True):
         run(func, np.arange(1, 8, dtype="int32"), result)
     np.testing.assert_array_equal(*results)
+
+
+def test_a_window_that_slides_over_a_border_is_cut_and_its_rows_are_not(becomes):
+    """Each row decides about other steps, so cuts of the rows would copy the loops in them."""
+
+    @T.prim_func
+    def before(a: T.Buffer((20, 6), "int32"), c: T.Buffer((20,), "int32")):
+        for row in range(20):
+            for step in range(3):
+                for column in range(6):
+                    if 1 <= row + step and row + step < 21:
+                        c[row] = c[row] + a[row + step - 1, column]
+
+    @T.prim_func
+    def expected(a: T.Buffer((20, 6), "int32"), c: T.Buffer((20,), "int32")):
+        for row in range(20):
+            for step, column in T.grid(21 - T.max(row, 18) - T.max(1 - row, 0), 6):
+                c[row] = c[row] + a[row + step + T.max(1 - row, 0) - 1, column]
+
+    becomes(Sequential([PartitionGuardedLoops(), RemoveNoOp()]), before, expected)
+
+
+def test_a_vector_loop_is_cut_though_other_cuts_have_used_up_the_growth(becomes, monkeypatch):
+    """With a condition for each lane it would be scalar."""
+
+    @T.prim_func
+    def before(a: T.Buffer((50,), "int32"), c: T.Buffer((50,), "int32")):
+        for i in range(2):
+            if i < 1:
+                for k in T.vectorized(32):
+                    c[k] = a[k] + 1
+            else:
+                for k in T.vectorized(32):
+                    if k < 18:
+                        c[k + 32] = a[k + 32] + 1
+
+    @T.prim_func
+    def expected(a: T.Buffer((50,), "int32"), c: T.Buffer((50,), "int32")):
+        for i in range(2):
+            if i < 1:
+                for k in T.vectorized(32):
+                    c[k] = a[k] + 1
+            else:
+                for k in T.vectorized(18):
+                    c[k + 32] = a[k + 32] + 1
+
+    monkeypatch.setattr(importlib.import_module(PartitionGuardedLoops.__module__), "GROWTH", 0)
+    becomes(Sequential([PartitionGuardedLoops(), RemoveNoOp()]), before, expected)
 
 
 @pytest.mark.parametrize("kind", [T.serial, T.parallel])

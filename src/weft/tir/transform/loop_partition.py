@@ -100,6 +100,11 @@ class _Cut:
     opposite_after: list[PrimExpr] = field(default_factory=list)
     """Conditions that have the other value in all of the last part."""
 
+    def gives_vectors(self, loop: For) -> bool:
+        """Whether a loop, which a condition for each lane would make scalar, becomes vectors."""
+        bounds = (loop.min, self.begin, self.end)
+        return loop.kind is ForKind.VECTORIZED and all(isinstance(x, IntImm) for x in bounds)
+
 
 class _Partition(StmtMutator):
     """Cuts loops; ``hinted`` and ``whole`` hold the variables of loops whose hint is 1 and 0."""
@@ -184,7 +189,7 @@ class _Partition(StmtMutator):
         if self.settings.guarded:
             copies = int(cut.before) + int(cut.after)
             self.growth -= copies * len(collect(loop.body, (BufferStore, Evaluate)))
-            if self.growth < 0:
+            if self.growth < 0 and not cut.gives_vectors(loop):
                 return None
         if loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING):
             return self.branched(loop, cut)

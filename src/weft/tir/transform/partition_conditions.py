@@ -9,10 +9,11 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.data import may_change
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
 from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.tir.expr import EQ, NE, And, Call, CompareExpr, Let, Var
-from weft.tir.stmt import AttrStmt, For, IfThenElse, LetStmt, Stmt
+from weft.tir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt
 from weft.tir.transform.condition_range import OPPOSITE, comparisons, is_call, is_plain, surely
 
 
@@ -55,6 +56,8 @@ class ConditionFinder(Visitor):
         self.analyzer = analyzer
         self.inner: dict[Var, IntervalSet] = {}
         self.local: set[int] = set()
+        self.around: dict[Var, For] = {}
+        """Those of the inner loops that run other loops."""
         self.found: list[ConditionRange] = []
         self.seen = False
         self.points = False
@@ -66,6 +69,8 @@ class ConditionFinder(Visitor):
         mentioned = collect([loop.min, loop.extent], Var)
         if any(var is self.var or var in self.inner for var in mentioned):
             return
+        if is_around_loops(loop):
+            self.around[loop.loop_var] = loop
         is_local = any(id(var) in self.local for var in mentioned)
         everything = IntervalSet(neg_inf(), pos_inf())
         self.inner[loop.loop_var] = everything if is_local else span_of(loop.min, loop.extent)
@@ -120,6 +125,8 @@ class ConditionFinder(Visitor):
                 continue
             if self.settings.guarded and type(part) in (EQ, NE) and not self.points:
                 continue
+            if self.settings.guarded and self.is_for_inner_loop(part):
+                continue
             self.seen = True
             true = self.where(part)
             opposite = OPPOSITE.get(type(part))
@@ -131,6 +138,20 @@ class ConditionFinder(Visitor):
         """Whether a comparison has one value for the whole loop: then no cut makes it simpler."""
         return self.settings.guarded and isinstance(self.analyzer.simplify(part), IntImm)
 
+    def is_for_inner_loop(self, part: PrimExpr) -> bool:
+        """Whether a comparison is about a window that one inner loop moves: ``2 <= var + step``.
+
+        A cut of that loop decides it in all parts, while several iterations of the outer loop would
+        be undecided. The inner loop runs other loops, so bounds that depend on ``var`` cost little.
+        """
+        inner = {var for var in collect(part, Var) if var in self.inner}
+        if len(inner) != 1 or not inner <= set(self.around) or not isinstance(part, CompareExpr):
+            return False
+        [loop] = [self.around[var] for var in inner]
+        factors = detect_linear_equation(part.a - part.b, [self.var, loop.loop_var])
+        known = [item.value for item in (*factors[:2], loop.extent) if isinstance(item, IntImm)]
+        return len(known) == 3 and abs(known[0]) < abs(known[1]) * known[2]
+
     def never(self, condition: And) -> bool:
         """Whether a part of a conjunction is proved false."""
         for part in conjuncts(condition):
@@ -141,6 +162,13 @@ class ConditionFinder(Visitor):
     def where(self, condition: PrimExpr) -> IntervalSet | None:
         """The values of the loop variable for which the condition certainly holds, or None."""
         return surely(condition, self.var, self.inner, self.analyzer)
+
+
+def is_around_loops(loop: For) -> bool:
+    """Whether a loop runs other loops of several iterations: its own bounds may cost something."""
+    inner = [item for item in collect(loop.body, For) if item.kind is ForKind.SERIAL]
+    is_long = any(getattr(item.extent, "value", 2) > 1 for item in inner)
+    return loop.kind is ForKind.SERIAL and is_long
 
 
 def is_single_branch(stmt: Stmt) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import weft
-from tests.lib.default_schedules import assert_results_are_kept, scheduled
+from tests.lib.default_schedules import assert_results_are_kept, floats, scheduled
 from weft import dlight, te, tir, topi
 from weft.backends.cpu.schedules import borders
 from weft.dlight.nest import Nest
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
+from weft.tir.interp import run
 from weft.tir.stmt import Block, For, IfThenElse
 from weft.topi.nn.convolution_blocked import conv_blocked
 
@@ -84,6 +86,24 @@ def test_others_keep_a_padded_image(size, options):
     assert copies_padding(scheduled(te.create_prim_func(tensors)))
 
 
+@pytest.mark.parametrize("name", ["small", "steps", "larger windows"])
+def test_images_of_an_unknown_number_are_not_copied_either(name):
+    size, options = CASES[name]
+    tensors = convolution(size, **options, batch=tir.Var("batch", "int32"))
+    func = scheduled(te.create_prim_func(tensors))
+    assert not copies_padding(func)
+    native = weft.build(func, "llvm")["main"]
+    for batch in (0, 1, 3):
+        shapes = [[batch, *tensor.shape[1:]] for tensor in tensors]
+        shapes[1:3] = [tensor.shape for tensor in tensors[1:3]]
+        arrays = [floats(*map(int, shape)) for shape in shapes]
+        expected = [array.copy() for array in arrays]
+        run(te.create_prim_func(tensors), *expected)
+        given = [weft.nd.array(array) for array in arrays]
+        native(*given)
+        np.testing.assert_allclose(given[-1].numpy(), expected[-1], rtol=1e-4, atol=1e-5)
+
+
 def test_an_image_that_is_padded_with_ones_is_copied():
     x, w = te.placeholder((1, 1, 5, 4, 2), name="x"), te.placeholder((2, 1, 3, 3, 2, 4), name="w")
     padded = topi.nn.pad(x, [0, 0, 1, 1, 0], [0, 0, 1, 1, 0], pad_value=1.0, name="pad_temp")
@@ -107,6 +127,12 @@ def nests(tensors):
 )  # fmt: skip
 def test_terms_are_counted(size, options, share):
     assert borders.share_inside(*nests(convolution(size, **options))) == pytest.approx(share)
+
+
+def test_an_axis_of_unknown_size_that_is_not_padded_is_inside():
+    batch = tir.Var("batch", "int32")
+    tensors = convolution((7, 7), batch=batch)
+    assert borders.share_inside(*nests(tensors)) == pytest.approx((19 / 21) ** 2)
 
 
 def test_a_padding_of_another_tensor_says_nothing():

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
+from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.linear import detect_linear_equation
 from weft.dlight.nest import Access, Nest
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
@@ -71,6 +72,8 @@ def share_inside(pad: Nest, block: Nest) -> float:
     for at, index in enumerate(reads[0].indices):
         places, before = _values(block, index), _before(pad, at)
         size = pad.loads[0].buffer.shape[at]
+        if before == 0 and expr_deep_equal(size, padded.shape[at]):
+            continue  # nothing is added along this axis, whatever its size
         if places is None or before is None or not isinstance(size, IntImm):
             return 1.0
         inside = sum(1 for place in places if 0 <= place - before < size.value)

@@ -55,16 +55,16 @@ def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traf
 def _extents(nest: Nest, roles: Roles) -> dict[Var, int | None]:
     """The extents of all axes; None for those that are symbolic and not assumed.
 
-    Assumed are the rows of a product, and a loop around the tiles to run once, if there are no size
-    hints.
+    Where there are no size hints, the rows of a product are assumed, and a loop around the tiles to
+    run once.
     """
     extents = {axis: nest.extent(axis) for axis in (*nest.spatial, *nest.reduced)}
-    if roles.row is not None and roles.tall is None and extents[roles.row] is None:
-        unknown = [axis for axis in roles.outer if extents[axis] is None]
-        assumed = {axis: nest.likely_extent(axis) or 1 for axis in unknown}
-        rows = max(_ASSUMED_ROWS, nest.likely_extent(roles.row) or 0)
-        extents |= {roles.row: rows, **assumed}
-    return extents
+    unknown = [axis for axis, extent in extents.items() if extent is None]
+    likely = {axis: nest.likely_extent(axis) for axis in unknown}
+    likely |= {axis: likely[axis] or 1 for axis in unknown if axis in roles.outer}
+    if roles.row in unknown and roles.row is not None and roles.tall is None:
+        likely[roles.row] = max(_ASSUMED_ROWS, likely[roles.row] or 0)
+    return extents | likely
 
 
 def order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
