@@ -116,7 +116,11 @@ def compile(  # noqa: A001 - TVM's name
                 "compile: size_hints are for models; PrimFuncs are built as they are"
             )
         return build(request.model, resolved, pipeline=tir_pipeline)
-    with Progress(_name_of(request.model)) as progress, _narrow(dtype, relax_pipeline):
+    with (
+        Progress(_name_of(request.model)) as progress,
+        _narrow(dtype, relax_pipeline),
+        rare_collections,
+    ):
         key = None
         if cache and not verify:
             progress.stage("looking it up")
@@ -168,7 +172,6 @@ def _keep(
             specialization.attach(model, key, hot_shapes)
 
 
-@rare_collections
 def _compiled(
     request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]
 ) -> CompiledModel:

@@ -44,6 +44,25 @@ define <2 x double> @weft__planted(<2 x double> %x) {
 """
 
 
+MISSED = """
+define void @weft__counts(ptr %p, i64 %n) {
+entry:
+    br label %loop
+loop:
+    %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+    store volatile i64 %i, ptr %p
+    %next = add nsw i64 %i, 1
+    %again = icmp slt i64 %next, %n
+    br i1 %again, label %loop, label %done, !llvm.loop !0
+done:
+    ret void
+}
+!0 = distinct !{!0, !1}
+!1 = !{!"llvm.loop.vectorize.enable", i1 true}
+"""
+"""LLVM cannot make vectors of the loop, and says so."""
+
+
 @pytest.fixture
 def pool(monkeypatch):
     """A pool of two workers that stands where the process's own stood."""
@@ -72,6 +91,12 @@ def wait_until(is_true):
             return
         time.sleep(0.01)
     pytest.fail("waited for five minutes")
+
+
+def test_what_llvm_could_not_transform_is_not_told_to_users(pool, capsys):
+    job = compiling.Job(*HOST[:4], slp=True, wanted="object")
+    assert translated_by(pool, MISSED, job)
+    assert capsys.readouterr().err == ""
 
 
 def lives(pid):

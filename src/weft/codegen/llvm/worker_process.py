@@ -26,6 +26,9 @@ START_SECONDS: Final = 120
 _FROM_OUTSIDE: Final = (0, -signal.SIGKILL, -signal.SIGTERM)
 """Statuses of workers that LLVM did not end; 0 is one that had nothing to do for too long."""
 _LONGEST_LAST_WORDS: Final = 300
+_MISSED: Final = "warning: <unknown>:0:0: loop not "
+"""How LLVM begins to say that it did not transform a loop as asked, about which no user can do
+anything."""
 _SIGNALS: Final = {number.value: number.name for number in signal.Signals}
 
 
@@ -164,7 +167,8 @@ class Worker:
         return words.decode(errors="replace")
 
     def _pass_on_warnings(self) -> None:
-        words = self._new_words()
+        lines = self._new_words().splitlines(keepends=True)
+        words = "".join([line for line in lines if not line.startswith(_MISSED)])
         if words and sys.stderr is not None:
             sys.stderr.write(words)
 
