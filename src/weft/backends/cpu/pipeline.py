@@ -27,6 +27,7 @@ from weft.relax.transform.graph.canonicalize_bindings import CanonicalizeBinding
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.graph.fold_constant import FoldConstant
 from weft.relax.transform.graph.simplify_data_movement import SimplifyDataMovement
+from weft.relax.transform.graph.slice_splits import SliceSplits
 from weft.relax.transform.graph.split_matmul import SplitMatmul
 from weft.relax.transform.layout.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
 from weft.relax.transform.layout.block_channels import BlockChannels
@@ -120,6 +121,7 @@ GRAPH: tuple[Pass, ...] = (
     DispatchToLibraries(),  # while products are operators: gives libraries what the target says
     FuseTransposes(),  # after SimplifyDataMovement: takes the transposes that are left
     UseWinograd(),  # after FoldConstant: weights must be constants in blocks
+    SliceSplits(),  # after the passes that look for splits
     NarrowWeights(),  # last of the passes that change weights
     *KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights

@@ -7,6 +7,7 @@ from weft.relax.transform.fusion.annotate_tir_op_pattern import AnnotateTIROpPat
 from weft.relax.transform.fusion.fuse_ops import FuseOps
 from weft.relax.transform.fusion.fuse_tir import FuseTIR
 from weft.relax.transform.fusion.name_extents import NameExtents
+from weft.relax.transform.graph.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.graph.decompose_ops import DecomposeOpsForInference
@@ -14,6 +15,7 @@ from weft.relax.transform.graph.fold_batch_norm_to_conv2d import FoldBatchnormTo
 from weft.relax.transform.graph.fold_constant import FoldConstant
 from weft.relax.transform.graph.lambda_lift import LambdaLift
 from weft.relax.transform.graph.normalize import Normalize
+from weft.relax.transform.graph.scale_and_shift_norms import ScaleAndShiftNorms
 from weft.relax.transform.host.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 
@@ -22,7 +24,9 @@ NORMS: tuple[Pass, ...] = (
     LambdaLift(),  # passes rewrite functions of the module: loops are among them from here on
     ConvertToDataflow(),  # branches and bodies of loops are rewritten and fused as other code is
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
+    ScaleAndShiftNorms(),  # after those that are folded into convolutions
     DecomposeOpsForInference(keep_training=True),  # makes element-wise operators of other norms
+    CanonicalizeBindings(),  # a norm is the first item of a tuple, which fusion would stop at
 )
 """For a graph as it is imported: norms with known statistics become arithmetic."""
 

@@ -167,8 +167,8 @@ class ConditionFinder(Visitor):
 def is_around_loops(loop: For) -> bool:
     """Whether a loop runs other loops of several iterations: its own bounds may cost something."""
     inner = [item for item in collect(loop.body, For) if item.kind is ForKind.SERIAL]
-    is_long = any(getattr(item.extent, "value", 2) > 1 for item in inner)
-    return loop.kind is ForKind.SERIAL and is_long
+    sizes = [item.extent.value if isinstance(item.extent, IntImm) else 2 for item in inner]
+    return loop.kind is ForKind.SERIAL and max(sizes, default=1) > 1
 
 
 def is_single_branch(stmt: Stmt) -> bool:

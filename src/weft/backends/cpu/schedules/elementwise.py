@@ -10,6 +10,7 @@ again stays in the first cache.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -140,7 +141,8 @@ def _order(sch: Schedule, nest: Nest, loops: Sequence[LoopRV]) -> _Loops:
     """Split, fuse and reorder the loops of a block."""
     if len(loops) > 1 and _is_flat(nest):
         return _Loops([], [], [], sch.fuse(*loops))
-    is_known = None not in [nest.extent(axis) for axis in nest.spatial]
+    sizes = [nest.extent(axis) for axis in nest.spatial]
+    is_known = None not in itertools.dropwhile(lambda size: size is None, sizes)
     parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 and is_known else None
     split = loops_of_parts(sch, nest, parts) if parts else None
     if not parts or split is None:

@@ -1,0 +1,108 @@
+"""SliceSplits: parts of a split that are only computed with, element by element, become slices.
+
+Before: ``halves = split(x, 2); y = halves[0] * sigmoid(halves[1])`` (a gated linear unit). After:
+``y = x[:n] * sigmoid(x[n:])``. A split writes all its parts, while a slice becomes an index of the
+kernel that reads it. So a split stays where another operator reads a part, which would have to be
+copied by itself. Passes that look for splits come before.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
+from weft.ir.op import Op
+from weft.ir.traits import Trait, has
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import (
+    Binding,
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    TupleGetItem,
+    Var,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.struct_info import TupleStructInfo
+from weft.relax.transform.passes import make_function_pass
+
+_SPLIT = Op.get("relax.split")
+_FUSED = Trait.ELEMENTWISE | Trait.MOVES
+
+
+class _Slicer(PyExprMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.splits: dict[Var, Call] = {}
+        """The results of splits whose parts become slices."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.splits = _splits_to_slice(block)
+        return super().visit_dataflow_block_(block)
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> RelaxExpr:
+        split = self.splits.get(op.tuple_value) if isinstance(op.tuple_value, Var) else None
+        if split is None:
+            return super().visit_tuple_getitem_(op)
+        return _slice(split, self.visit_expr(split.args[0]), op.index)
+
+
+def _splits_to_slice(block: DataflowBlock) -> dict[Var, Call]:
+    """The splits of a block all parts of which are read by operators that fuse with slices."""
+    readers: dict[Var, list[Binding]] = {}
+    for binding in block.bindings:
+        for var in uses(binding.value):
+            readers.setdefault(var, []).append(binding)
+
+    def is_fused(part: Binding) -> bool:
+        values = [reader.value for reader in readers.get(part.var, [])]
+        is_inner = isinstance(part.value, TupleGetItem) and isinstance(part.var, DataflowVar)
+        return is_inner and all(isinstance(x, Call) and has(x.op, _FUSED) for x in values)
+
+    return {
+        binding.var: binding.value
+        for binding in block.bindings
+        if isinstance(binding.value, Call)
+        and binding.value.op is _SPLIT
+        and isinstance(binding.var, DataflowVar)
+        and _widths(binding.value) is not None
+        and all(is_fused(part) for part in readers.get(binding.var, []))
+    }
+
+
+def _widths(split: Call) -> list[int] | None:
+    """The extents of the parts along the axis that is split; None if one is symbolic."""
+    if not isinstance(split.struct_info, TupleStructInfo):
+        return None
+    parts = [tensor_dims(part) for part in split.struct_info.fields]
+    widths = [None if dims is None else constant_value(dims[split.attrs["axis"]]) for dims in parts]
+    known = [width for width in widths if width is not None]
+    return known if len(known) == len(widths) else None
+
+
+def _slice(split: Call, data: RelaxExpr, index: int) -> Call:
+    """The part of a split at an index, as a slice."""
+    ends = list(itertools.accumulate(_widths(split) or []))
+    begin = [0, *ends][index]
+    axis = split.attrs["axis"]
+    return expect(op.strided_slice(data, [axis], [begin], [ends[index]]), Call)
+
+
+def _run(func: Function) -> Function:
+    if func.attrs.get("Primitive"):
+        return func
+    rewritten = _Slicer().visit_expr(func)
+    return func if rewritten is func else remove_all_unused(rewritten)
+
+
+def SliceSplits() -> FunctionPass:  # noqa: N802 - named as its neighbours are
+    """The pass ``SliceSplits``."""
+    return make_function_pass("SliceSplits", _run)
