@@ -97,6 +97,23 @@ def test_places_by_quotients_of_a_loop_are_proved():
     assert not checks_in(after(joined))
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_places_by_quotients_by_numbers_are_proved(beyond):
+    """A loop over tiles of all images; with one iteration more the last image is outside."""
+
+    @T.prim_func
+    def tiles(p: T.handle, q: T.handle):
+        n = T.int64()
+        a = T.match_buffer(p, (n, 6, 7, 14), "float32")
+        b = T.match_buffer(q, (n, 6, 7, 14), "float32")
+        for i in T.parallel(n * 42 + beyond):
+            for k in range(14):
+                b[i // 42, i % 42 // 7, i % 7, k] = a[i // 42, i % 42 // 7, i % 7, k]
+
+    tests = [check for check in checks_in(after(tiles)) if "out of bounds" in str(check.args[3])]
+    assert len(tests) == 2 * beyond
+
+
 @pytest.mark.parametrize("case", ["another divisor", "a longer loop", "a negative symbol"])
 def test_other_quotients_are_tested(case):
     @T.prim_func

@@ -244,6 +244,8 @@ class Bounds:
         forms = [poly] if outer is None or outer == poly else [poly, outer]
         undivided = self._without_quotient(poly)
         if undivided is not None:
+            if self._is_bounded(undivided):
+                return True
             forms.append(undivided)
         for fact in self.facts[: -_MAX_FACTS - 1 : -1]:
             for form in forms:
@@ -251,6 +253,11 @@ class Bounds:
                     if self._at_most(add_scaled(form, fact, -factor), depth - 1):
                         return True
         return False
+
+    def _is_bounded(self, poly: Poly) -> bool:
+        """Whether the bounds of loops and of atoms prove that ``poly <= 0``."""
+        outer = self._without_loops(poly)
+        return outer is not None and self._upper(outer) <= 0
 
     def _without_loops(self, poly: Poly) -> Poly | None:
         """A polynomial without loop variables that is at least ``poly``.
