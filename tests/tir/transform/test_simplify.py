@@ -257,3 +257,23 @@ def test_compacted_buffers_keep_their_regions():
     (region,) = outer.body.body.block.writes
     assert region.buffer is outer.alloc_buffers[0]
     assert (region.region[0].min.value, region.region[0].extent.value) == (0, 1)
+
+
+def test_the_indices_of_a_sum_of_products_are_simplified():
+    @T.prim_func
+    def before(
+        A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((2,), "float32")
+    ):
+        for i in range(2):
+            for j in range(4):
+                C[i + 0] = C[i * 1] + A[i * 4 + j - i * 4 + 0] * B[(j * 2) // 2 + i * 4] * A[i // 2]
+
+    @T.prim_func
+    def after(
+        A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((2,), "float32")
+    ):
+        for i in range(2):
+            for j in range(4):
+                C[i] = C[i] + A[j] * B[i * 4 + j] * A[0]
+
+    check(before, after)

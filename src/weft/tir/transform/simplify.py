@@ -28,7 +28,7 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError, UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, IterVar, Let, Var
+from weft.tir.expr import Add, Broadcast, Call, IterVar, Let, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AssertStmt,
@@ -83,6 +83,8 @@ class _Simplify(StmtMutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         if isinstance(expr, (Var, IntImm)):
             return expr
+        if _adds_up_products(expr):
+            return self.visit_default(expr)
         return self.analyzer.simplify(_with_data_variables(expr))
 
     def visit_For(self, loop: For) -> Stmt:
@@ -181,6 +183,20 @@ class _Simplify(StmtMutator):
         if store.predicate is None and _is_element(value, store.buffer, indices):
             return Evaluate(0)
         return store.with_(indices=indices, value=value)
+
+
+def _adds_up_products(expr: PrimExpr) -> bool:
+    """Whether loaded floats are multiplied and added: ``C[i] + A[k] * B[j]``.
+
+    No rule of arithmetic applies to such a sum, only to the indices of its loads. Unrolled tiles
+    have thousands of them.
+    """
+    if isinstance(expr, (Add, Mul)):
+        is_float = expr.dtype.is_float
+        return is_float and _adds_up_products(expr.a) and _adds_up_products(expr.b)
+    if isinstance(expr, Broadcast):
+        return _adds_up_products(expr.value)
+    return isinstance(expr, BufferLoad) and expr.predicate is None and expr.dtype.is_float
 
 
 def _is_element(value: PrimExpr, buffer: Buffer, indices: Array[PrimExpr]) -> bool:
