@@ -99,6 +99,33 @@ def test_seconds_are_added_up(monkeypatch):
     assert hot.extents == ((2, 2),)
 
 
+def test_of_short_calls_some_are_timed_and_count_for_all(monkeypatch):
+    monkeypatch.setenv("WEFT_HOT_SECONDS", "1")
+    now, readings = [0.0], []
+
+    def read():
+        readings.append(now[0])
+        return now[0]
+
+    monkeypatch.setattr(hot_shapes.time, "perf_counter", read)
+
+    class Short(Program):
+        def run_as_compiled(self, args, kwargs):
+            now[0] += 0.0005
+            return super().run_as_compiled(args, kwargs)
+
+    hot, general = shapes(), Short("general")
+    calls = 0
+    while not hot._begun:
+        hot.call(general, inputs(2, 2), {})
+        hot.call(general, inputs(3, 3), {})  # they take turns
+        calls += 1
+    finish()
+    assert hot.extents
+    assert 1900 < calls < 2100  # a second of each, as if all were timed
+    assert len(readings) < 2 * 2 * calls / 5
+
+
 def test_sizes_that_come_once_are_forgotten(monkeypatch):
     monkeypatch.setenv("WEFT_HOT_SECONDS", "1000")
     monkeypatch.setattr(hot_shapes, "_REMEMBERED", 8)

@@ -35,6 +35,11 @@ MOST_MIB: Final = 1024
 """Default of ``WEFT_HOT_SIZE``: for the weights of all programs of one model's hot extents."""
 THREAD_NAME: Final = "weft: a program for hot sizes"
 """The name of the threads that compile."""
+_SHORT: Final = 1e-3
+"""Of calls that take less than so many seconds, one of ``_EACH`` is timed and counts for all: to
+time each takes a tenth of a small model's call."""
+_EACH: Final = 7
+"""An odd number, so that each of two sizes that take turns is timed."""
 _REMEMBERED: Final = 512
 """How many combinations of extents have their seconds added up; beyond it, half are forgotten."""
 _LOCK: Final = threading.RLock()
@@ -110,6 +115,8 @@ class HotShapes(Generic[Model]):
         self._programs: dict[Extents, Model] = {}
         self._seconds: dict[Extents, float] = {}
         self._begun: set[Extents] = set()
+        self._untimed = 0
+        """How many of the next calls are not timed."""
         self._num_threads: int | None = None
 
     @property
@@ -127,6 +134,9 @@ class HotShapes(Generic[Model]):
 
     def call(self, model: Model, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
         """A call of ``model``, by the program for its extents if there is one."""
+        if self._untimed > 0 and not self._programs:
+            self._untimed -= 1
+            return model.run_as_compiled(args, kwargs)
         extents = self.extents_of(model, args, kwargs)
         if extents is None:
             return model.run_as_compiled(args, kwargs)
@@ -138,7 +148,10 @@ class HotShapes(Generic[Model]):
                 return model.run_as_compiled(args, kwargs)
         begun = time.perf_counter()
         result = model.run_as_compiled(args, kwargs)
-        self._note(extents, time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        is_short = seconds < min(_SHORT, self._after)
+        self._untimed = _EACH - 1 if is_short else 0
+        self._note(extents, seconds * _EACH if is_short else seconds)
         return result
 
     def program_for(
