@@ -7,6 +7,10 @@ from weft.ir.structural import structural_equal
 from weft.ir.transform import PassContext
 from weft.script import tir as T
 from weft.support.errors import PassError
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferStore
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.simplify import Simplify
 
@@ -277,3 +281,14 @@ def test_the_indices_of_a_sum_of_products_are_simplified():
                 C[i] = C[i] + A[j] * B[i * 4 + j] * A[0]
 
     check(before, after)
+
+
+def test_a_sum_whose_parts_are_shared_is_simplified_in_no_time():
+    """As a tree it has more than a billion nodes."""
+    buffer = decl_buffer((1,), "float32")
+    value = BufferLoad(buffer, [0])
+    for _ in range(60):
+        value = value + value
+    func = PrimFunc([Var("a", "handle")], BufferStore(buffer, value, [0]))
+    func = PrimFunc(func.params, func.body, None, {func.params[0]: buffer})
+    assert run(Simplify(), func).body.value is value

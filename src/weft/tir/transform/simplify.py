@@ -57,6 +57,8 @@ EXTENSIONS: Final = {
 PLANNED: Final = (
     "propagate_knowns_to_prove_conditional", "propagate_knowns_to_simplify_expressions",
 )  # fmt: skip
+_MOST_TERMS: Final = 16
+"""The most nodes of a sum of products that is looked at."""
 _THREADS: Final = frozenset({"thread_extent", "virtual_thread"})
 
 
@@ -189,14 +191,22 @@ def _adds_up_products(expr: PrimExpr) -> bool:
     """Whether loaded floats are multiplied and added: ``C[i] + A[k] * B[j]``.
 
     No rule of arithmetic applies to such a sum, only to the indices of its loads. Unrolled tiles
-    have thousands of them.
+    have thousands of them, each of a few terms. Longer ones are not looked at: a sum whose parts
+    are shared may have a billion.
     """
-    if isinstance(expr, (Add, Mul)):
-        is_float = expr.dtype.is_float
-        return is_float and _adds_up_products(expr.a) and _adds_up_products(expr.b)
-    if isinstance(expr, Broadcast):
-        return _adds_up_products(expr.value)
-    return isinstance(expr, BufferLoad) and expr.predicate is None and expr.dtype.is_float
+    waiting, count = [expr], 0
+    while waiting:
+        part = waiting.pop()
+        count += 1
+        if count > _MOST_TERMS or not part.dtype.is_float:
+            return False
+        if isinstance(part, (Add, Mul)):
+            waiting += [part.a, part.b]
+        elif isinstance(part, Broadcast):
+            waiting.append(part.value)
+        elif not isinstance(part, BufferLoad) or part.predicate is not None:
+            return False
+    return True
 
 
 def _is_element(value: PrimExpr, buffer: Buffer, indices: Array[PrimExpr]) -> bool:
