@@ -49,8 +49,8 @@ _SECOND_CACHE: Final = 2
 _AT_ONCE: Final = 4
 """The most lines prefetched at a time: more would wait for each other, and loads for them."""
 _RUNS: Final = 12
-"""Among how many runs a panel is shared out where only the run tells how many there are, and no
-hint does. With fewer runs a part is not prefetched; with more, the last prefetch nothing new."""
+"""Among how many runs a panel is shared out, at least, where only the run tells how many there are.
+With fewer runs a part of it is not prefetched; with more, the last ones prefetch nothing new."""
 
 
 class _Prefetches(StmtMutator):
@@ -264,13 +264,18 @@ def _axes(loops: Sequence[For]) -> list[_Axis]:
 
 
 def _runs(loops: Sequence[For], hints: Mapping[str, int]) -> list[_Axis]:
-    """The loops of the runs as axes; the innermost of unknown extent counts as ``_RUNS`` runs."""
+    """The loops of the runs as axes.
+
+    The innermost of unknown extent counts as ``_RUNS`` runs, or more where a size hint says so.
+    """
     axes: list[_Axis] = []
     assumed = _RUNS
     for loop in reversed(loops):
-        size = likely_size(loop.extent, hints)
-        axes.insert(0, _Axis(loop, assumed if size is None else max(size, 1)))
-        assumed = 1 if size is None else assumed
+        if isinstance(loop.extent, IntImm):
+            axes.insert(0, _Axis(loop, loop.extent.value))
+            continue
+        axes.insert(0, _Axis(loop, max(likely_size(loop.extent, hints) or 1, assumed)))
+        assumed = 1
     return axes
 
 
