@@ -29,11 +29,11 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
     VarBinding,
-    const,
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.transform.graph.scale_and_shift_norms import scale_and_shift
 from weft.relax.transform.passes import bound_constant, make_function_pass
 
 _BATCH_NORM = Op.get("relax.nn.batch_norm")
@@ -99,14 +99,8 @@ class _Folder(PyExprMutator):
         dtypes = {c.struct_info.dtype for c in (weight, *params)} | {conv.struct_info.dtype}
         if len(dtypes) != 1:
             return None
-        gamma, beta, mean, variance = params
-        epsilon = const(norm.attrs["epsilon"], variance.struct_info.dtype)
-        unit = const(1.0, variance.struct_info.dtype)
-        deviation = op.sqrt(op.add(variance, epsilon))
-        scale = self.builder_.emit(op.divide(gamma if norm.attrs["scale"] else unit, deviation))
-        shift = op.multiply(mean, scale)
-        bias = op.subtract(beta, shift) if norm.attrs["center"] else op.negative(shift)
-        (channels,) = tensor_dims(variance.struct_info) or [None]
+        scale, bias = scale_and_shift(norm, params, self.builder_)
+        (channels,) = tensor_dims(params[-1].struct_info) or [None]
         out_axis, weight_axis = axes
         weights = op.multiply(weight, op.reshape(scale, _at(weight_axis, channels)))
         convolution = Call(IMAGE_CONVOLUTION, [conv.args[0], weights], conv.attrs)

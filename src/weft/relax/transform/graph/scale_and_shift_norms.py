@@ -9,12 +9,14 @@ defined.) Norms of 16-bit floats stay as they are: their shift would lose too ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
-from weft.relax import op
+from weft.relax import op as ops
+from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Function, Tuple, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import TensorStructInfo
@@ -33,25 +35,29 @@ class _Rewriter(PyExprMutator):
         is_known = all(isinstance(info, TensorStructInfo) for info in infos)
         if not is_known or infos[0].ndim == -1 or {str(item.dtype) for item in infos} not in _WIDE:
             return call
-        return _scaled_and_shifted(call)
+        data, *params = call.args
+        scale, shift = scale_and_shift(call, params, self.builder_)
+        axis = call.attrs["axis"] % infos[0].ndim
+        others = [place for place in range(infos[0].ndim) if place != axis]
+        if others:
+            scale, shift = ops.expand_dims(scale, others), ops.expand_dims(shift, others)
+        return Tuple([ops.add(ops.multiply(data, scale), shift), *params[2:]])
 
 
-def _scaled_and_shifted(call: Call) -> Tuple:
-    """The results of a batch norm, the first of which is a product and a sum."""
-    data, gamma, beta, mean, variance = call.args
-    info, attrs = data.struct_info, call.attrs
-    axis = attrs["axis"] % info.ndim
-    others = [place for place in range(info.ndim) if place != axis]
+def scale_and_shift(
+    norm: Call, params: Sequence[RelaxExpr], builder: BlockBuilder
+) -> tuple[RelaxExpr, RelaxExpr]:
+    """``gamma / sqrt(variance + epsilon)`` and ``beta - mean * scale``, one number a channel.
 
-    def widened(vector: RelaxExpr) -> RelaxExpr:
-        return op.expand_dims(vector, others) if others else vector
-
-    deviation = op.sqrt(op.add(variance, const(attrs["epsilon"], info.dtype)))
-    scale = op.divide(gamma if attrs["scale"] else op.ones_like(deviation), deviation)
-    shift = op.negative(op.multiply(mean, scale))
-    if attrs["center"]:
-        shift = op.subtract(beta, op.multiply(mean, scale))
-    return Tuple([op.add(op.multiply(data, widened(scale)), widened(shift)), mean, variance])
+    ``params`` are gamma, beta, mean and variance of the batch norm, of one float type. The scale is
+    bound to a variable by ``builder``.
+    """
+    gamma, beta, mean, variance = params
+    dtype = variance.struct_info.dtype
+    deviation = ops.sqrt(ops.add(variance, const(norm.attrs["epsilon"], dtype)))
+    scale = builder.emit(ops.divide(gamma if norm.attrs["scale"] else const(1.0, dtype), deviation))
+    shift = ops.multiply(mean, scale)
+    return scale, ops.subtract(beta, shift) if norm.attrs["center"] else ops.negative(shift)
 
 
 def _run(func: Function) -> Function:
