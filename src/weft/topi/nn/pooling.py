@@ -6,13 +6,14 @@ are summed in float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import sub
+from typing import NamedTuple
 
 from weft.ir.expr import Extent, PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.nest import domain_of
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
@@ -305,38 +306,104 @@ def adaptive_window(index: PrimExpr, extent: PrimExpr, size: Extent) -> tuple[Pr
 
 
 def adaptive_pool_nd(data: Tensor, output_size: Shape, pool_type: str, layout: str) -> Tensor:
-    """Adaptive pooling over the spatial axes of ``layout``."""
+    """Adaptive pooling over the spatial axes of ``layout``.
+
+    Windows of several sizes are reduced along one axis after the other. Then the first reduction,
+    which reads most, adds whole rows, and its windows overlap in fewer elements.
+    """
     if pool_type not in ("max", "avg"):
         raise IRValueError(f"adaptive_pool: expected the type 'max' or 'avg', got {pool_type!r}")
     windows = _Windows(data, layout, len(output_size))
-    shape = list(data.shape)
-    for axis, size in zip(windows.axes, output_size, strict=True):
-        shape[axis] = op.const(size, data.shape[axis].dtype) if isinstance(size, int) else size
-
-    def pieces(indices: Point) -> tuple[list[PrimExpr], list[IterVar]]:
-        source, axes = list(indices), []
-        for i, axis in enumerate(windows.axes):
-            begin, length = adaptive_window(indices[axis], data.shape[axis], shape[axis])
-            axes.append(reduce_axis((0, length), name=f"rv{i}"))
-            source[axis] = begin + axes[-1].var
-        return source, axes
-
+    along = [
+        _Adaptive(
+            axis,
+            extent,
+            op.const(size, windows.data.shape[axis].dtype) if isinstance(size, int) else size,
+        )
+        for axis, extent, size in zip(windows.axes, windows.extents, output_size, strict=True)
+    ]
+    is_even = all(item.is_even for item in along)
+    stages = [along] if is_even else [[item] for item in along]
+    attrs = {"schedule_rule": f"meta_schedule.adaptive_pool_{pool_type}"}
     kind = wide(data.dtype)
-    rule = f"meta_schedule.adaptive_pool_{pool_type}"
-
-    def reduced(*indices: PrimExpr) -> PrimExpr:
-        source, axes = pieces(indices)
-        if pool_type == "max":
-            return te_reduction.max(data(*source), axis=axes)
-        return te_reduction.sum(op.cast(kind, data(*source)), axis=axes)
-
     if pool_type == "max":
-        attrs = {"schedule_rule": rule}
-        return compute_ax(shape, reduced, "adaptive_pool_max", "adaptive_pool_max", attrs)
-    total = compute_ax(shape, reduced, "adaptive_pool_sum", "adaptive_pool_sum")
+        for stage in stages:
+            data = _adaptive_stage(data, stage, "adaptive_pool_max", te_reduction.max, attrs)
+        return data
+
+    def summed(value: PrimExpr, axis: Sequence[IterVar]) -> PrimExpr:
+        return te_reduction.sum(op.cast(kind, value), axis=axis)
+
+    total = data
+    for stage in stages:
+        total = _adaptive_stage(total, stage, "adaptive_pool_sum", summed)
 
     def average(*indices: PrimExpr) -> PrimExpr:
-        count = product([domain_of(axis).extent for axis in pieces(indices)[1]])
+        count = product([item.window(indices)[1] for item in along])
         return op.cast(data.dtype, op.div(total(*indices), op.cast(kind, count)))
 
-    return compute_ax(shape, average, "adaptive_pool_avg", tag.ELEMWISE, {"schedule_rule": rule})
+    return compute_ax(total.shape, average, "adaptive_pool_avg", tag.ELEMWISE, attrs)
+
+
+class _Adaptive(NamedTuple):
+    """Adaptive pooling along one axis, from ``extent`` to ``size`` elements."""
+
+    axis: int
+    extent: PrimExpr
+    size: PrimExpr
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all windows have one size."""
+        return is_const(self.size, 1) or _even(self.extent, self.size) is not None
+
+    @property
+    def longest(self) -> PrimExpr:
+        """The length of the longest window, or one more."""
+        extent, size, dtype = self.extent, self.size, self.extent.dtype
+        if not (is_const(extent) and is_const(size)):
+            return op.floordiv(extent + size - 1, size) + 1
+        ends = [-(-(i + 1) * int(extent) // int(size)) for i in range(int(size))]
+        begins = [i * int(extent) // int(size) for i in range(int(size))]
+        return op.const(max(map(sub, ends, begins), default=0), dtype)
+
+    def window(self, indices: Point) -> tuple[PrimExpr, PrimExpr]:
+        """Begin and length of the window of a result."""
+        return adaptive_window(indices[self.axis], self.extent, self.size)
+
+
+def _adaptive_stage(
+    data: Tensor,
+    along: Sequence[_Adaptive],
+    name: str,
+    reduction: Callable[..., PrimExpr],
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor:
+    """Reduce the windows along some axes at once.
+
+    Windows of several sizes have the steps of the longest one, some of which do nothing. So their
+    number does not depend on the result, as schedules want it.
+    """
+    shape = list(data.shape)
+    for item in along:
+        shape[item.axis] = item.size
+    neutral = (
+        te_reduction.lowest(data.dtype)
+        if reduction is te_reduction.max
+        else op.const(0, data.dtype)
+    )
+
+    def reduced(*indices: PrimExpr) -> PrimExpr:
+        source, axes, inside = list(indices), [], []
+        for i, item in enumerate(along):
+            begin, length = item.window(indices)
+            axes.append(reduce_axis((0, length if item.is_even else item.longest), name=f"rv{i}"))
+            source[item.axis] = begin + axes[-1].var
+            if not item.is_even:
+                inside.append(op.less(axes[-1].var, length))
+        value: PrimExpr = data(*source)
+        for test in inside:
+            value = op.if_then_else(test, value, neutral)
+        return reduction(value, axis=axes)
+
+    return compute_ax(shape, reduced, name, name, attrs)

@@ -8,6 +8,7 @@ fits:
 - ``windows`` or ``pixels``, if it reads element by element what windows over an image give;
 - ``tiled`` or ``dots``, if it reads the result of a reduction element by element;
 - ``rows``, if it needs reductions along rows;
+- ``ragged``, if it is a reduction over windows of several sizes;
 - ``scans``, if it is a running sum or its like;
 - ``transposed``, if it reads along another axis than it writes;
 - ``elementwise``, if it is spatial.
@@ -29,6 +30,7 @@ from weft.backends.cpu.schedules import (
     dots,
     elementwise,
     pixels,
+    ragged,
     rows,
     scans,
     tiled,
@@ -80,7 +82,10 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
         elif roles_of(nest, weights) is not None:
             sch = _tiled(sch, result, None, machine, weights)
         elif nest.is_plain and nest.is_reduction:
-            sch = _tried(sch, _rows(result, [], [], machine))
+            program = (
+                _ragged(result, machine) if ragged.fits(nest) else _rows(result, [], [], machine)
+            )
+            sch = _tried(sch, program)
     return sch
 
 
@@ -108,7 +113,7 @@ def _with_its_producers(
             if scheduled is not sch:
                 waiting.remove(block)
                 return scheduled
-    group = [block for block in only if roles_of(Nest(sch, block), weights) is None]
+    group = [block for block in only if _may_be_rows(Nest(sch, block), weights)]
     group = _only_for(sch, result, group)
     reductions = [block for block in group if Nest(sch, block).is_reduction]
     if reductions:
@@ -206,6 +211,15 @@ def _rows(
     result: BlockRV, reductions: Sequence[BlockRV], others: Sequence[BlockRV], machine: Machine
 ) -> Program:
     return lambda sch: rows.schedule(sch, result, reductions, others, machine)
+
+
+def _ragged(block: BlockRV, machine: Machine) -> Program:
+    return lambda sch: ragged.schedule(sch, block, machine)
+
+
+def _may_be_rows(nest: Nest, weights: Collection[Buffer]) -> bool:
+    """Whether no other program wants a block that could be computed row by row with others."""
+    return roles_of(nest, weights) is None and not ragged.fits(nest)
 
 
 def _tried(sch: Schedule, program: Program) -> Schedule:

@@ -18,11 +18,11 @@ from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.schedules.places import Part, Places, loops_of_parts, parts_of
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Mutator, collect
+from weft.ir.functor import Mutator, collect, mentions
 from weft.target.machine import Machine
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import BinaryExpr, Call, Cast, Var
+from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.vectorize_loop import MASKED_LANES
@@ -256,12 +256,14 @@ def _computed_with(nest: Nest) -> set[Var]:
     """The axes that values are computed with (``x[i] * i``), which are not joined with others.
 
     Joined, they would have to be computed back by quotients and remainders. If the last axis is
-    short, that is better than short vectors, and no axis is excepted.
+    short, that is better than short vectors, and no axis is excepted, unless the values are
+    themselves quotients of it, which constant lanes make constants.
     """
     size = nest.extent(nest.spatial[-1]) if nest.spatial else None
-    if size is not None and size < _LEAST:
-        return set()
     values = [_WithoutIndices().visit(store.value) for store in nest.stores]
+    if size is not None and size < _LEAST:
+        quotients = [item for item in collect(values, FloorDiv) if mentions(item, nest.spatial[-1])]
+        values = values if quotients else []
     return set(collect(values, Var)) & set(nest.spatial)
 
 
