@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from weft.dlight.decisions import as_tuned
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
@@ -96,7 +97,8 @@ def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | Non
     """The function, scheduled by the first rule that fits and marked; None if none fits."""
     target = target_of(func)
     for rule in rules:
-        schedule = _applied(rule, func, target)
+        with as_tuned(func):
+            schedule = _applied(rule, func, target)
         if schedule is not None:
             functions = schedule.mod.functions.values()
             [new_func] = [item for item in functions if isinstance(item, PrimFunc)]

@@ -56,6 +56,13 @@ def best_chunks(machine: Machine, traffic: Traffic, blocks: int, order: Order) -
     return best
 
 
+def likely_chunks(machine: Machine, traffic: Traffic, blocks: int, most: int) -> list[Chunks]:
+    """The chunks that take the fewest cycles by the model, at most ``most``, the best first."""
+    cycles = {chunks: _cycles(machine, traffic, blocks, chunks) for chunks in _candidates(traffic)}
+    fitting = {chunks: count for chunks, count in cycles.items() if count is not None}
+    return sorted(fitting, key=lambda chunks: fitting[chunks])[:most]
+
+
 def _cycles_without(machine: Machine, traffic: Traffic, order: Order) -> float:
     """The cycles of an order without blocks.
 

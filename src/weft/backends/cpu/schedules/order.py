@@ -111,6 +111,11 @@ def best_order(
     return best
 
 
+def orders(machine: Machine, columns: Side, rows: Side, *, may_be_by_row: bool) -> list[Order]:
+    """All orders that ``best_order`` chooses from."""
+    return [Order(), *_orders(machine, columns, rows, may_be_by_row)]
+
+
 def cycles_of(
     machine: Machine,
     columns: Side,

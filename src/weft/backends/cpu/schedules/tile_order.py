@@ -6,8 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from weft.backends.cpu.schedules.order import Order, Side, Tiles, best_order, tiles_of
+from weft.backends.cpu.schedules.order import (
+    Order,
+    Side,
+    Tiles,
+    best_order,
+    orders,
+    tiles_of,
+)
 from weft.backends.cpu.schedules.roles import Roles, Sizes
+from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
 from weft.target.machine import Machine
@@ -78,8 +86,13 @@ def order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
         return Order()
     columns, rows = traffic.columns, traffic.rows
     may_be_by_row = roles.wide is None or traffic.result * _ELEMENT * 3 < rows.size * 2
-    return best_order(
+    best = best_order(
         machine, columns, rows, traffic.cycles, outer=traffic.outer, may_be_by_row=may_be_by_row
+    )
+    return decide(
+        f"order of {nest.block.name_hint}",
+        best,
+        lambda: orders(machine, columns, rows, may_be_by_row=may_be_by_row),
     )
 
 

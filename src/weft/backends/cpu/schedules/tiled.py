@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from weft.backends.cpu.schedules.borders import crossing
-from weft.backends.cpu.schedules.chunks import Chunks, best_chunks
+from weft.backends.cpu.schedules.chunks import Chunks, best_chunks, likely_chunks
 from weft.backends.cpu.schedules.copied import copy_rows
 from weft.backends.cpu.schedules.depth_blocks import place_blocks
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
@@ -33,12 +33,13 @@ from weft.backends.cpu.schedules.tile_loops import (
     tile_reduction,
 )
 from weft.backends.cpu.schedules.tile_order import order_of, traffic_of
-from weft.backends.cpu.schedules.tiles import Work, best_tile, shared_out
+from weft.backends.cpu.schedules.tiles import Work, best_tile, likely_tiles, shared_out
 from weft.backends.cpu.schedules.widened import place_copies, widen_panels
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
 from weft.backends.cpu.vectors.prefetch_result import PREFETCH_RESULT
 from weft.backends.cpu.vectors.skip_padding import SKIP_PADDING, has_padding
+from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
 from weft.target.machine import Machine
@@ -47,6 +48,8 @@ from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
+_OTHERS: Final = 12
+"""How many alternatives a choice offers to a search."""
 _NEAR: Final = 64
 """Two rows at most this many elements apart count as neighbours, as two pixels are."""
 
@@ -184,7 +187,12 @@ def _chunks_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Chun
     assert inside is not None
     assert depth is not None
     order = order_of(nest, roles, sizes, machine)
-    return best_chunks(machine, traffic, depth // inside, order)
+    blocks = depth // inside
+    return decide(
+        f"chunks of {nest.block.name_hint}",
+        best_chunks(machine, traffic, blocks, order),
+        lambda: [None, *likely_chunks(machine, traffic, blocks, _OTHERS)],
+    )
 
 
 def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> bool:
@@ -257,9 +265,14 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
 def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
     """What a tile holds of each axis."""
     work = _work_of(nest, roles)
-    tile, long = best_tile(machine, work), long_row(machine, work)
+    long = long_row(machine, work)
     if long is not None:
         return Sizes(long, 1, 1, 1)
+    tile = decide(
+        f"tile of {nest.block.name_hint}",
+        best_tile(machine, work),
+        lambda: likely_tiles(machine, work, _OTHERS),
+    )
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared
     if alone and product([nest.extent(axis) for axis in roles.outer]) == 1:
         rows = shared_out(size_of(nest, roles.row), tile.rows, machine.cores)
@@ -274,12 +287,15 @@ def _streams(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> bool:
     """
     depth = product([nest.extent(axis) for axis in nest.reduced])
     width = sizes.columns * sizes.several * nest.stores[0].buffer.dtype.itemsize
-    return (
+    leaves = depth is None or depth * width > machine.l1 // 2
+    may = (
         roles.shared
         and roles.row is not None
         and (_is_apart(nest, roles) or nest.extent(roles.row) is not None)
-        and (depth is None or depth * width > machine.l1 // 2)
     )
+    if not may:
+        return False
+    return decide(f"prefetches of {nest.block.name_hint}", leaves, lambda: [True, False])
 
 
 def _stores_apart(nest: Nest, roles: Roles, sizes: Sizes) -> bool:

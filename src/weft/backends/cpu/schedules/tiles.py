@@ -130,6 +130,13 @@ def best_tile(machine: Machine, work: Work) -> Tile:
     )
 
 
+def likely_tiles(machine: Machine, work: Work, most: int) -> list[Tile]:
+    """The tiles that take the fewest cycles by the model, at most ``most``, the best one first."""
+    tiles = set(_candidates(machine, work))
+    cycles = {tile: _cycles(machine, tile, work) for tile in tiles}
+    return sorted(tiles, key=lambda tile: (cycles[tile], -tile.products))[:most]
+
+
 def fewest_cycles(machine: Machine, work: Work) -> float:
     """Cycles of a step of the reduction in the tile that takes the fewest."""
     return _cycles(machine, best_tile(machine, work), work)
