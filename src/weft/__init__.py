@@ -102,6 +102,7 @@ _NAMES = {
     "mtl": "weft.runtime.device:metal",
     "opencl": "weft.runtime.device",
     "quantize": "weft.driver.quantization.quantize",
+    "tune": "weft.driver.tuning.tune",
     "register_func": "weft.runtime.registry",
     "rocm": "weft.runtime.device",
     "transform": "weft.ir:transform",

@@ -78,6 +78,13 @@ def using(tuned: Mapping[bytes, Taken]) -> Iterator[None]:
         _TUNED.reset(token)
 
 
+def tuned_key() -> bytes:
+    """What identifies the tuned functions that are used now, for keys of caches."""
+    tuned = _TUNED.get() or {}
+    rows = sorted((digest, sorted(taken.items())) for digest, taken in tuned.items())
+    return repr(rows).encode()
+
+
 @contextmanager
 def as_tuned(func: PrimFunc) -> Iterator[None]:
     """Answer the choices of a function as it was tuned; a search that is going on goes before."""

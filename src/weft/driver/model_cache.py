@@ -21,6 +21,7 @@ from weft.codegen.backend import backend_of, sources_of
 from weft.codegen.cache import cache_folder, source_digest, sweep
 from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm.compile import llvm_version
+from weft.dlight.decisions import tuned_key
 from weft.driver import insertions
 from weft.driver.module_keys import digest_of_rules, key_of_ir
 from weft.driver.pipeline import is_ours
@@ -67,7 +68,7 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     pipelines = [item for item in settings if isinstance(item, str)]
     if not all(item == "default" or is_ours(item) for item in pipelines):
         return None
-    added = (*additions(target), _converters_key())
+    added = (*additions(target), _converters_key(), tuned_key())
     if None in added:
         return None
     name, described = _described(request)

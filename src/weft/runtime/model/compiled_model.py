@@ -82,6 +82,7 @@ class CompiledModel(Executable):
         self.signature = signature
         self.entry = entry
         self.verification: object = None  # what verify=True compared (weft.relax.reference.verify)
+        self.tuning: object = None  # what a search did (weft.driver.tuning.tune.TuningReport)
         self._tensor_call: TensorCall | None
         self.hot_shapes: HotShapes[CompiledModel] | None = None
         """Programs for sizes that most calls have (``weft.driver.specialization`` sets it)."""

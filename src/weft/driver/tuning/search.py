@@ -1,0 +1,88 @@
+"""The search for one kernel: from the default, change one answer at a time, keep what is faster.
+
+The answers to each choice are ordered by the cost model, so those that it thinks next best are
+tried first, over all choices. Once an answer is kept, the other choices are asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from weft.driver.tuning.kernels import Kernel
+
+_GAIN: Final = 0.99
+"""An answer is kept if the kernel takes at most this share of the time without it."""
+_PATIENCE: Final = 12
+"""After so many trials without a gain a kernel promises half as much."""
+
+Taken = dict[str, str]
+
+
+@dataclass
+class Search:
+    """What is known of a kernel."""
+
+    kernel: Kernel
+    default: float | None = None
+    """Microseconds of the default schedule."""
+    best: float = float("inf")
+    taken: Taken = field(default_factory=dict)
+    """The answers of the fastest form; none are those of the default."""
+    offered: dict[str, list[str]] = field(default_factory=dict)
+    trials: int = 0
+    since: int = 0
+    """Trials since the last gain."""
+    _tried: set[tuple[tuple[str, str], ...]] = field(default_factory=set)
+
+    @property
+    def promise(self) -> float:
+        """Microseconds of the model that more trials may save, as far as one can tell."""
+        if self.default is None:
+            return float("inf")
+        if self.proposal() is None:
+            return 0.0
+        doubt = float(2 ** (self.since / _PATIENCE))
+        return self.best * self.kernel.calls / doubt
+
+    def proposal(self) -> Taken | None:
+        """The form to try next; None if all near the fastest were tried."""
+        if self.default is None:
+            return {}
+        return next((taken for taken in self._near() if _key(taken) not in self._tried), None)
+
+    def _near(self) -> Iterator[Taken]:
+        """The fastest form with one answer changed, what the cost model prefers first."""
+        longest = max([len(answers) for answers in self.offered.values()], default=0)
+        for rank in range(longest):
+            for name, answers in self.offered.items():
+                if rank < len(answers):
+                    yield _changed(self.taken, name, answers[rank], answers)
+
+    def learn(
+        self, taken: Mapping[str, str], time: float | None, offered: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Note the time of a form, or that it failed, and which choices it has."""
+        self._tried.add(_key(taken))
+        self.trials += 1
+        self.since += 1
+        if time is None:
+            if not taken:
+                self.default, self.offered = float("inf"), {}  # nothing can be measured
+            return
+        if not taken:
+            self.default, self.best = time, min(self.best, time)
+            self.offered = {name: list(answers) for name, answers in offered.items()}
+        elif time < self.best * _GAIN:
+            self.best, self.taken, self.since = time, dict(taken), 0
+
+
+def _changed(taken: Mapping[str, str], name: str, answer: str, answers: Sequence[str]) -> Taken:
+    """The answers with another one to ``name``; that of the cost model is left out."""
+    others = {key: value for key, value in taken.items() if key != name}
+    return others if answer == answers[0] else {**others, name: answer}
+
+
+def _key(taken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(taken.items()))

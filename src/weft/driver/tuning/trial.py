@@ -1,0 +1,152 @@
+"""One trial: compile a kernel with some answers, run it, compare its result, take its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from weft.dlight.decisions import Decisions, deciding
+from weft.driver.compile import compile as compile_model
+from weft.driver.tuning.kernels import MAIN, stages
+from weft.ir.json_text import load_json
+from weft.ir.module import IRModule
+from weft.relax.transform import BindParams
+from weft.runtime.ndarray import array
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+from weft.target.target import Target
+from weft.tir.function import PrimFunc
+from weft.tir.size_hints import likely_size, size_hints_of
+
+_BATCH: Final = 0.004
+"""Seconds of the calls that are timed together."""
+_BATCHES: Final = 9
+"""The shortest of so many batches counts: other work on the machine only makes a batch longer."""
+_SIZE: Final = 32
+"""The size of a symbolic dimension of which nothing is known."""
+_TOLERANCE: Final = 1e-3
+"""How far results may differ, as a share of the largest: sums may be added in another order."""
+
+Arrays = Sequence[np.ndarray]
+
+
+class Timing(NamedTuple):
+    """What a trial took, and which choices the kernel has."""
+
+    microseconds: float
+    offered: Mapping[str, Sequence[str]]
+
+
+class Bench:
+    """A kernel with random arguments, which times its forms.
+
+    Args:
+        module: the JSON of a kernel's module (``Kernel.module``).
+        weights: which parameters are constants.
+        target: what to compile for, as ``Target`` takes it.
+        num_threads: threads of a call; None: the process's number.
+    """
+
+    def __init__(
+        self, module: str, weights: Sequence[bool], target: Any, num_threads: int | None
+    ) -> None:
+        self._target, self._threads = Target(target), num_threads
+        generator = np.random.default_rng(0)
+        loaded: IRModule = load_json(module)
+        for function in loaded.functions.values():
+            if isinstance(function, PrimFunc):
+                function.provenance = "te"  # which JSON does not keep
+        sizes = size_hints_of(loaded)
+        parameters = loaded[MAIN].params
+        arrays = [_random(item.struct_info, sizes, generator) for item in parameters]
+        bound = {
+            parameter.name_hint: array(value)
+            for parameter, value, is_weight in zip(parameters, arrays, weights, strict=True)
+            if is_weight
+        }
+        self._module = BindParams(MAIN, bound)(loaded) if bound else loaded
+        self._arrays = [a for a, is_weight in zip(arrays, weights, strict=True) if not is_weight]
+        self._expected: Arrays | None = None
+        self._forms: dict[tuple[tuple[str, str], ...], Callable[..., object]] = {}
+
+    def trial(self, taken: Mapping[str, str]) -> Timing:
+        """The time of the kernel with these answers; the first call is for none, the default."""
+        decisions = Decisions(taken)
+        with deciding(decisions):
+            model = self._compiled()
+        self._compare(model, taken)
+        self._forms = {key: form for key, form in self._forms.items() if not key}
+        self._forms[tuple(sorted(taken.items()))] = model
+        return Timing(_shortest(model, self._arrays), decisions.offered)
+
+    def compare(self, taken: Mapping[str, str], rounds: int) -> tuple[float, float]:
+        """The shortest times of the default and of the form with these answers, taken in turn."""
+        for answers in ({}, taken):
+            if tuple(sorted(answers.items())) not in self._forms:
+                self.trial(answers)
+        default, tuned = self._forms[()], self._forms[tuple(sorted(taken.items()))]
+        times = [
+            (_shortest(default, self._arrays), _shortest(tuned, self._arrays))
+            for _ in range(rounds)
+        ]
+        return min(first for first, _ in times), min(second for _, second in times)
+
+    def _compiled(self) -> Callable[..., object]:
+        _, back = stages(self._target)
+        model: Callable[..., object] = compile_model(
+            self._module,
+            target=self._target,
+            num_threads=self._threads,
+            cache=False,
+            hot_shapes=0,
+            relax_pipeline=back,
+        )
+        return model
+
+    def _compare(self, model: Callable[..., object], taken: Mapping[str, str]) -> None:
+        """Compare the results with those of the default. Raises IRValueError if they differ."""
+        results = [np.asarray(item) for item in _flat(model(*self._arrays))]
+        if self._expected is None:
+            self._expected = results
+            return
+        for result, expected in zip(results, self._expected, strict=True):
+            most = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
+            tolerance = _TOLERANCE * max(most, 1e-6)
+            if not np.allclose(result, expected, rtol=0, atol=tolerance, equal_nan=True):
+                raise IRValueError(f"the results with {dict(taken)} differ from the default's")
+
+
+def _flat(value: object) -> list[Any]:
+    return (
+        [part for item in value for part in _flat(item)]
+        if isinstance(value, tuple | list)
+        else [value]
+    )
+
+
+def _random(info: Any, sizes: Mapping[str, int], generator: np.random.Generator) -> np.ndarray:
+    """An array for a parameter: floats normally distributed; integers 0, which any index may be."""
+    shape = [likely_size(extent, sizes) or _SIZE for extent in info.shape]
+    kind = DataType(info.dtype)
+    if kind.is_float:
+        return generator.standard_normal(shape).astype(kind.numpy)
+    return np.zeros(shape, kind.numpy)
+
+
+def _shortest(call: Callable[..., object], arrays: Arrays) -> float:
+    """Microseconds of a call: the mean of the shortest batch of calls."""
+    call(*arrays)
+    begin = time.perf_counter()
+    call(*arrays)
+    once = time.perf_counter() - begin
+    count = max(1, int(_BATCH / max(once, 1e-7)))
+    times = []
+    for _ in range(_BATCHES):
+        begin = time.perf_counter()
+        for _ in range(count):
+            call(*arrays)
+        times.append((time.perf_counter() - begin) / count)
+    return min(times) * 1e6

@@ -1,0 +1,236 @@
+"""``weft.tune``: a model with faster kernels, found by measuring in a given time.
+
+Trial 0 of each kernel is its default schedule. The search changes what the cost models of default
+schedules decide (``weft.dlight.decisions``). Each trial runs in another process; its result is
+compared with that of the default. A form that wins is measured again beside the default, in turn,
+and the whole model beside the default model, so that what is returned is not slower.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from weft.codegen.backend import backend_of
+from weft.codegen.cache import cache_folder, source_digest
+from weft.dlight.decisions import using
+from weft.driver.compile import compile as compile_model
+from weft.driver.progress import Progress
+from weft.driver.size_hints import checked_size_hints, with_size_hints
+from weft.driver.sources import import_model, request_of
+from weft.driver.tuning.journal import Entry, Journal
+from weft.driver.tuning.kernels import Kernel, kernels_of, stages
+from weft.driver.tuning.search import Search
+from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
+from weft.runtime.model.compiled_model import CompiledModel
+from weft.support.errors import IRValueError
+from weft.support.public_entry import public_entry
+from weft.target.target import Target, target_meant
+
+_TRIAL_SECONDS: Final = 60.0
+"""A trial that takes longer has failed."""
+_ROUNDS: Final = 5
+"""How often a winner and the default are measured in turn before the winner is kept."""
+_GAIN: Final = 0.985
+"""A winner is kept if it takes at most this share of the default's time."""
+_ROOMS: Final = ("dlight", "backends", "tir", "codegen")
+"""The packages whose sources decide what a trial's answers mean."""
+
+
+class TunedKernel(NamedTuple):
+    """A kernel after the search: its microseconds by default and now, and the answers taken."""
+
+    name: str
+    calls: int
+    trials: int
+    default: float
+    tuned: float
+    taken: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TuningReport:
+    """What a search did (``CompiledModel.tuning``)."""
+
+    kernels: Sequence[TunedKernel]
+    seconds: float
+
+    @property
+    def trials(self) -> int:
+        """How many forms are known, those of earlier searches among them."""
+        return sum(kernel.trials for kernel in self.kernels)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast all kernels are together, as they were measured alone."""
+        default = sum(kernel.default * kernel.calls for kernel in self.kernels)
+        tuned = sum(kernel.tuned * kernel.calls for kernel in self.kernels)
+        return default / tuned if tuned else 1.0
+
+    def __str__(self) -> str:
+        rows = [f"{'kernel':44} {'calls':>5} {'trials':>6} {'default us':>11} {'tuned us':>11}"]
+        for item in sorted(self.kernels, key=lambda item: -item.default * item.calls):
+            rows.append(
+                f"{item.name[:44]:44} {item.calls:5} {item.trials:6} {item.default:11.1f} "
+                f"{item.tuned:11.1f}"
+            )
+        rows.append(f"{self.trials} trials, {self.seconds:.0f} s, {self.gain:.3f} times as fast")
+        return "\n".join(rows)
+
+
+@public_entry("weft.tune")
+def tune(
+    model: Any,
+    example_inputs: Any = None,
+    *,
+    minutes: float = 5.0,
+    target: Any = None,
+    dynamic_shapes: Any = None,
+    size_hints: Mapping[str, int] | None = None,
+    num_threads: int | None = None,
+    database: str | Path | None = "",
+    **options: object,
+) -> CompiledModel:
+    """Search for faster kernels of a model for some minutes, and compile it with them.
+
+    Args:
+        model, example_inputs, target, dynamic_shapes, size_hints, num_threads, options: as for
+            ``weft.compile``. Kernels of symbolic sizes are tuned for the sizes of the hints.
+        minutes: how long to search. Ctrl-C ends the search before, and keeps what it found.
+        database: the file of all trials, which later searches go on with; "" is one in weft's
+            cache, None keeps none.
+
+    Returns:
+        The model, as ``weft.compile`` returns it; ``tuning`` is a TuningReport.
+    """
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < 1e6:
+        raise IRValueError(f"tune: expected minutes greater than 0, got {minutes!r}")
+    resolved = target_meant(target)
+    given = {
+        "dynamic_shapes": dynamic_shapes,
+        "size_hints": size_hints,
+        "num_threads": num_threads,
+        **options,
+    }
+    begin = time.monotonic()
+    kernels = _kernels(model, example_inputs, resolved, dynamic_shapes, size_hints, options)
+    journal = Journal(_path(database), _place(resolved, num_threads))
+    searches = [Search(kernel) for kernel in kernels]
+    process = TrialProcess(resolved, num_threads, _TRIAL_SECONDS)
+    try:
+        with suppress(KeyboardInterrupt), Progress(f"tuning {type(model).__name__}") as progress:
+            _search(searches, journal, process, begin + 60 * minutes, progress.stage)
+        rows = [_settled(search, process) for search in searches]
+    finally:
+        process.close()
+    tuned = {
+        search.kernel.digest: row.taken
+        for search, row in zip(searches, rows, strict=True)
+        if row.taken
+    }
+    with using(tuned):
+        compiled: CompiledModel = compile_model(model, example_inputs, target=resolved, **given)
+    compiled.tuning = TuningReport(rows, time.monotonic() - begin)
+    return compiled
+
+
+def _kernels(
+    model: Any,
+    examples: Any,
+    target: Target,
+    dynamic_shapes: Any,
+    size_hints: Mapping[str, int] | None,
+    options: Mapping[str, object],
+) -> list[Kernel]:
+    """The kernels of a model for a target."""
+    request = request_of(model, examples, dynamic_shapes, options)
+    request = replace(request, size_hints=checked_size_hints(size_hints))
+    imported = import_model(request)
+    front, _ = stages(target)
+    with target:
+        return kernels_of(front(with_size_hints(imported, request)))
+
+
+def _search(
+    searches: Sequence[Search],
+    journal: Journal,
+    process: TrialProcess,
+    deadline: float,
+    show: Callable[[str], None],
+) -> None:
+    """Make trials until the deadline, or until no kernel promises anything."""
+    while time.monotonic() < deadline:
+        search = max(searches, key=lambda item: item.promise, default=None)
+        if search is None or not search.promise:
+            return
+        taken = search.proposal()
+        assert taken is not None
+        _try(search, taken, journal, process)
+        show(_line(searches, deadline - time.monotonic()))
+
+
+def _try(search: Search, taken: Mapping[str, str], journal: Journal, process: TrialProcess) -> None:
+    """Make a trial, or take what the journal has of it."""
+    name = search.kernel.digest.hex()
+    known = [entry for entry in journal.of(name) if entry.taken == taken]
+    if known and taken:
+        search.learn(taken, known[-1].microseconds, {})
+        return
+    try:
+        microseconds, offered = process.trial(search.kernel, taken)
+    except TrialFailedError:
+        search.learn(taken, None, {})
+        journal.add(Entry(name, taken, None))
+    else:
+        search.learn(taken, microseconds, offered)
+        journal.add(Entry(name, taken, microseconds))
+
+
+def _line(searches: Sequence[Search], left: float) -> str:
+    """What the progress line says."""
+    measured = [item for item in searches if item.default not in (None, float("inf"))]
+    default = sum((item.default or 0.0) * item.kernel.calls for item in measured)
+    best = sum(item.best * item.kernel.calls for item in measured)
+    trials = sum(item.trials for item in searches)
+    gain = default / best if best else 1.0
+    return f"{trials} trials, {gain:.3f} times as fast so far, {max(left, 0):.0f} s left"
+
+
+def _settled(search: Search, process: TrialProcess) -> TunedKernel:
+    """The result for a kernel: the winner, if it wins beside the default once more."""
+    kernel, default = search.kernel, search.default or 0.0
+    default = 0.0 if default == float("inf") else default
+    usual = TunedKernel(kernel.name, kernel.calls, search.trials, default, default, {})
+    if not search.taken:
+        return usual
+    try:
+        default, tuned = process.compare(kernel, search.taken, _ROUNDS)
+    except TrialFailedError:
+        return usual
+    usual = usual._replace(default=default, tuned=default)
+    if tuned > default * _GAIN:
+        return usual
+    return usual._replace(tuned=tuned, taken=search.taken)
+
+
+def _path(database: str | Path | None) -> Path | None:
+    if database is None:
+        return None
+    if str(database):
+        return Path(database)
+    folder = cache_folder("tuning")
+    return None if folder is None else folder / "trials.jsonl"
+
+
+def _place(target: Target, num_threads: int | None) -> str:
+    """What the times of trials depend on, as a digest."""
+    parts = (
+        target.structural_bytes(), tuple(backend_of(target).options(target)), num_threads,
+        source_digest(_ROOMS),
+    )  # fmt: skip
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
