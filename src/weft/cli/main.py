@@ -15,6 +15,7 @@ from weft.support.public_entry import tell_fault
 
 COMMANDS: Final = {
     "compile": ("weft.cli.compile_model", "compile a model to one file"),
+    "tune": ("weft.cli.tune_model", "compile a model with kernels found by measuring"),
     "run": ("weft.cli.run_model", "run a compiled model on arrays"),
     "bench": ("weft.cli.bench", "time a model in weft and in every peer that is installed"),
     "show": ("weft.cli.show", "print what the compiler makes of a model, stage by stage"),

@@ -54,14 +54,13 @@ class Bench:
         self, module: str, weights: Sequence[bool], target: Any, num_threads: int | None
     ) -> None:
         self._target, self._threads = Target(target), num_threads
-        generator = np.random.default_rng(0)
         loaded: IRModule = load_json(module)
         for function in loaded.functions.values():
             if isinstance(function, PrimFunc):
                 function.provenance = "te"  # which JSON does not keep
-        sizes = size_hints_of(loaded)
         parameters = loaded[MAIN].params
-        arrays = [_random(item.struct_info, sizes, generator) for item in parameters]
+        infos = [item.struct_info for item in parameters]
+        arrays = random_arguments(infos, size_hints_of(loaded))
         bound = {
             parameter.name_hint: array(value)
             for parameter, value, is_weight in zip(parameters, arrays, weights, strict=True)
@@ -80,7 +79,7 @@ class Bench:
         self._compare(model, taken)
         self._forms = {key: form for key, form in self._forms.items() if not key}
         self._forms[tuple(sorted(taken.items()))] = model
-        return Timing(_shortest(model, self._arrays), decisions.offered)
+        return Timing(shortest(model, self._arrays), decisions.offered)
 
     def compare(self, taken: Mapping[str, str], rounds: int) -> tuple[float, float]:
         """The shortest times of the default and of the form with these answers, taken in turn."""
@@ -89,8 +88,7 @@ class Bench:
                 self.trial(answers)
         default, tuned = self._forms[()], self._forms[tuple(sorted(taken.items()))]
         times = [
-            (_shortest(default, self._arrays), _shortest(tuned, self._arrays))
-            for _ in range(rounds)
+            (shortest(default, self._arrays), shortest(tuned, self._arrays)) for _ in range(rounds)
         ]
         return min(first for first, _ in times), min(second for _, second in times)
 
@@ -127,6 +125,14 @@ def _flat(value: object) -> list[Any]:
     )
 
 
+def random_arguments(
+    infos: Sequence[Any], sizes: Mapping[str, int], seed: int = 0
+) -> list[np.ndarray]:
+    """Arrays for parameters with these struct infos; symbols have the sizes of their hints."""
+    generator = np.random.default_rng(seed)
+    return [_random(info, sizes, generator) for info in infos]
+
+
 def _random(info: Any, sizes: Mapping[str, int], generator: np.random.Generator) -> np.ndarray:
     """An array for a parameter: floats normally distributed; integers 0, which any index may be."""
     shape = [likely_size(extent, sizes) or _SIZE for extent in info.shape]
@@ -136,7 +142,7 @@ def _random(info: Any, sizes: Mapping[str, int], generator: np.random.Generator)
     return np.zeros(shape, kind.numpy)
 
 
-def _shortest(call: Callable[..., object], arrays: Arrays) -> float:
+def shortest(call: Callable[..., object], arrays: Arrays) -> float:
     """Microseconds of a call: the mean of the shortest batch of calls."""
     call(*arrays)
     begin = time.perf_counter()

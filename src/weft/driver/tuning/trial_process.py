@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from weft.driver.tuning.kernels import Kernel
 from weft.ir.json_text import save_json
@@ -40,7 +40,7 @@ class TrialProcess:
     def __init__(self, target: Target, num_threads: int | None, seconds: float) -> None:
         self._target, self._threads, self._seconds = target, num_threads, seconds
         self._process: subprocess.Popen[bytes] | None = None
-        self._words = tempfile.TemporaryFile()
+        self._words: IO[bytes] | None = None
         self._known: set[bytes] = set()
 
     def trial(self, kernel: Kernel, taken: Mapping[str, str]) -> tuple[float, dict[str, list[str]]]:
@@ -64,10 +64,10 @@ class TrialProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
-            self._process = None
+            for file in (self._process.stdin, self._process.stdout, self._words):
+                if file is not None:
+                    file.close()
+            self._process = self._words = None
         self._known.clear()
 
     def _ask(self, kernel: Kernel, job: Mapping[str, object]) -> dict[str, Any]:
@@ -89,6 +89,7 @@ class TrialProcess:
         return self._answered({"kernel": name, **job})
 
     def _started(self) -> subprocess.Popen[bytes]:
+        self._words = tempfile.TemporaryFile()
         return subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
@@ -122,6 +123,7 @@ class TrialProcess:
     def _how_it_ended(self, *, is_late: bool) -> str:
         """Why there is no answer; the process is ended."""
         assert self._process is not None
+        assert self._words is not None
         if is_late:
             self.close()
             return f"the trial took longer than {self._seconds:g} seconds"

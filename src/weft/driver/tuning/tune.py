@@ -8,6 +8,7 @@ and the whole model beside the default model, so that what is returned is not sl
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +27,14 @@ from weft.driver.sources import import_model, request_of
 from weft.driver.tuning.journal import Entry, Journal
 from weft.driver.tuning.kernels import Kernel, kernels_of, stages
 from weft.driver.tuning.search import Search
+from weft.driver.tuning.trial import random_arguments, shortest
 from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
 from weft.runtime.model.compiled_model import CompiledModel
-from weft.support.errors import IRValueError
+from weft.runtime.ndarray import array
+from weft.support.errors import IRValueError, TVMError
 from weft.support.public_entry import public_entry
 from weft.target.target import Target, target_meant
+from weft.tir.size_hints import size_hints_of
 
 _TRIAL_SECONDS: Final = 60.0
 """A trial that takes longer has failed."""
@@ -133,10 +137,15 @@ def tune(
         for search, row in zip(searches, rows, strict=True)
         if row.taken
     }
-    with using(tuned):
-        compiled: CompiledModel = compile_model(model, example_inputs, target=resolved, **given)
-    compiled.tuning = TuningReport(rows, time.monotonic() - begin)
-    return compiled
+    default: CompiledModel = compile_model(model, example_inputs, target=resolved, **given)
+    chosen = default
+    if tuned:
+        with using(tuned):
+            chosen = compile_model(model, example_inputs, target=resolved, **given)
+        if not _is_faster(chosen, default):
+            chosen, rows = default, [row._replace(tuned=row.default, taken={}) for row in rows]
+    chosen.tuning = TuningReport(rows, time.monotonic() - begin)
+    return chosen
 
 
 def _kernels(
@@ -216,6 +225,28 @@ def _settled(search: Search, process: TrialProcess) -> TunedKernel:
     if tuned > default * _GAIN:
         return usual
     return usual._replace(tuned=tuned, taken=search.taken)
+
+
+def _is_faster(tuned: CompiledModel, default: CompiledModel) -> bool:
+    """Whether a whole model is not slower than another one, both called in turn.
+
+    What needs arguments that cannot be made up counts as faster: its kernels are.
+    """
+    function = default.mod[default.entry]
+    infos = [parameter.struct_info for parameter in function.params]
+    try:
+        arrays = random_arguments(infos, size_hints_of(default.mod))
+        calls = [functools.partial(_call, model) for model in (tuned, default)]
+        times = [[shortest(call, arrays) for call in calls] for _ in range(_ROUNDS)]
+    except (TVMError, AttributeError, TypeError):
+        return True
+    least, usual = (min(column) for column in zip(*times, strict=True))
+    return bool(least <= usual)
+
+
+def _call(model: CompiledModel, *arrays: Any) -> object:
+    """Run the program of a model, whatever its own call takes."""
+    return model.machine[model.entry](*[array(item) for item in arrays])
 
 
 def _path(database: str | Path | None) -> Path | None:

@@ -1,0 +1,308 @@
+"""``weft.tune``: choices, kernels, the journal, the search, processes of trials, the whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from weft import te, tir, topi
+from weft.backends.cpu.schedules import default
+from weft.dlight.apply import ApplyDefaultSchedule
+from weft.dlight.decisions import Decisions, decide, deciding, using
+from weft.driver.tuning import trial_process
+from weft.driver.tuning.journal import Entry, Journal
+from weft.driver.tuning.kernels import kernels_of, stages
+from weft.driver.tuning.search import Search
+from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
+from weft.ir.structural import structural_digest
+from weft.support.errors import IRValueError
+from weft.target.machine import machine_of
+from weft.target.target import target_meant
+
+SMALL = weft.target.Target("llvm -mcpu=haswell -num-cores=2")
+
+
+def product(rows=24, depth=1024, columns=96):
+    x, w = te.placeholder((rows, depth), name="x"), te.placeholder((depth, columns), name="w")
+    return te.create_prim_func([x, w, topi.nn.relu(topi.matmul(x, w))])
+
+
+def scheduled(func, taken):
+    decisions = Decisions(taken)
+    with deciding(decisions):
+        sch = default.schedule(tir.Schedule(func), machine_of(SMALL), ())
+    return sch.mod["main"], decisions.offered
+
+
+# Choices
+
+
+def test_a_choice_is_the_cost_models_unless_something_decides():
+    assert decide("size", 4, lambda: pytest.fail("nobody asked for others")) == 4
+    with deciding(Decisions({"size": "8"})) as decisions:
+        assert decide("size", 4, lambda: [2, 8]) == 8
+        assert decide("order", True, lambda: [True]) is True
+    assert decisions.offered == {"size": ["4", "2", "8"]}  # the other has one answer only
+    with deciding(Decisions({"size": "of another version"})):
+        assert decide("size", 4, lambda: [2, 8]) == 4
+
+
+def test_every_answer_to_every_choice_computes_the_same():
+    func = product()
+    _, offered = scheduled(func, {})
+    assert {name.split()[0] for name in offered} == {"tile", "prefetches", "chunks", "order"}
+    rng = np.random.default_rng(1)
+    x, w = [rng.standard_normal(shape).astype("f4") for shape in ((24, 1024), (1024, 96))]
+    expected, forms = np.maximum(x @ w, 0), set()
+    for name, answers in offered.items():
+        for answer in answers:
+            form, _ = scheduled(func, {name: answer})
+            forms.add(structural_digest(form))
+            result = weft.nd.empty((24, 96))
+            weft.build(form, SMALL)["main"](weft.nd.array(x), weft.nd.array(w), result)
+            np.testing.assert_allclose(result.numpy(), expected, atol=2e-3)
+    assert len(forms) > 10
+
+
+def test_a_tuned_function_is_scheduled_as_it_was_tuned():
+    func = product()
+    default_form, offered = scheduled(func, {})
+    name = next(name for name in offered if name.startswith("tile"))
+    tuned = {structural_digest(func): {name: offered[name][1]}}
+    module = weft.IRModule({"main": func})
+    with SMALL, using(tuned):
+        form = ApplyDefaultSchedule(weft.dlight.cpu.Default())(module)["main"]
+        other = ApplyDefaultSchedule(weft.dlight.cpu.Default())(weft.IRModule({"main": product(8)}))
+    expected, _ = scheduled(func, {name: offered[name][1]})
+    assert weft.ir.structural_equal(form.body, expected.body)
+    assert not weft.ir.structural_equal(form.body, default_form.body)
+    with SMALL:
+        usual = ApplyDefaultSchedule(weft.dlight.cpu.Default())(weft.IRModule({"main": product(8)}))
+    assert weft.ir.structural_equal(other, usual)
+
+
+# Kernels
+
+
+def perceptron(batch=4):
+    """Three layers, two of them with the same kernel."""
+    from weft import relax
+
+    rng = np.random.default_rng(2)
+    x = relax.Var("x", relax.TensorStructInfo((batch, 32), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            value = x
+            for columns in (32, 32, 8):
+                weights = relax.const(rng.standard_normal((32, columns)).astype("f4") / 8)
+                value = builder.emit(relax.op.nn.relu(relax.op.matmul(value, weights)))
+            result = builder.emit_output(value)
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def kernels(module):
+    target = target_meant(None)
+    front, _ = stages(target)
+    with target:
+        return kernels_of(front(module))
+
+
+def test_equal_kernels_are_counted_and_their_weights_known():
+    several = kernels(perceptron())
+    assert sorted(kernel.calls for kernel in several) == [1, 2]
+    assert all(kernel.weights == (False, True) for kernel in several)
+
+
+# The journal
+
+
+def test_a_journal_keeps_trials_and_skips_what_a_kill_left(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    journal = Journal(path, "here")
+    journal.add(Entry("k", {"tile": "8"}, 2.5))
+    journal.add(Entry("k", {"tile": "9"}, None))
+    Journal(path, "elsewhere").add(Entry("k", {"tile": "8"}, 1.0))
+    whole = path.read_text()
+    path.write_text(whole + whole.splitlines()[0][:30])
+    again = Journal(path, "here")
+    assert again.of("k") == [Entry("k", {"tile": "8"}, 2.5), Entry("k", {"tile": "9"}, None)]
+    assert again.of("other") == []
+    path.write_text("\n[]\n{}\nnull\n" + whole)
+    assert len(Journal(path, "here").of("k")) == 2
+
+
+def test_a_journal_that_cannot_be_written_says_so(tmp_path):
+    with pytest.raises(IRValueError, match="cannot be written to .*: .*; give another file as"):
+        Journal(tmp_path / "no folder" / "trials", "here").add(Entry("k", {}, 1.0))
+
+
+# The search
+
+
+def searched(times, offered):
+    """A search whose trials take what ``times`` says; the forms in the order of their trials."""
+    search, order = Search(kernels(perceptron())[0]), []
+    while (taken := search.proposal()) is not None:
+        order.append(taken)
+        search.learn(taken, times(taken), offered if not taken else {})
+    return search, order
+
+
+def test_a_search_changes_one_answer_at_a_time_and_keeps_what_is_faster():
+    offered = {"tile": ["a", "b", "c"], "order": ["x", "y"]}
+    gains = {"b": 10.0, "y": 5.0}
+    search, order = searched(lambda t: 100 - sum(gains.get(v, -1) for v in t.values()), offered)
+    assert search.taken == {"tile": "b", "order": "y"}
+    assert (search.default, search.best) == (100, 85)
+    assert order[:3] == [{}, {"tile": "b"}, {"tile": "b", "order": "y"}]
+    assert len({json.dumps(taken, sort_keys=True) for taken in order}) == len(order)
+    assert search.promise == 0.0
+
+
+def test_forms_that_fail_or_gain_nothing_are_not_kept():
+    offered = {"tile": ["a", "b", "c"]}
+    search, order = searched(lambda t: {"b": None, "c": 99.5}.get(t.get("tile"), 100.0), offered)
+    assert (search.taken, search.best, len(order)) == ({}, 100.0, 3)
+
+
+def test_a_kernel_whose_default_fails_is_left_alone():
+    search, order = searched(lambda t: None, {"tile": ["a", "b"]})
+    assert (search.taken, order, search.promise) == ({}, [{}], 0.0)
+
+
+# Processes of trials
+
+
+def test_a_trial_takes_a_time_and_tells_the_choices():
+    [kernel, *_] = kernels(perceptron())
+    process = TrialProcess(target_meant(None), 1, 300)
+    try:
+        microseconds, offered = process.trial(kernel, {})
+        tile = next(name for name in offered if name.startswith("tile"))
+        assert microseconds > 0
+        assert process.trial(kernel, {tile: offered[tile][-1]})[0] > 0
+        default, same = process.compare(kernel, {}, 1)
+        assert min(default, same) > 0
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "message"),
+    [
+        ("import sys; sys.exit('no memory left')", 300, "ended with status 1: no memory left"),
+        ("import os; os.kill(os.getpid(), 11)", 300, "ended with status -11"),
+        ("import time; time.sleep(1000)", 0.3, "took longer than 0.3 seconds"),
+        ("import json; print(json.dumps({'error': 'refused'}), flush=True); input()", 300,
+         "refused"),
+    ],
+)  # fmt: skip
+def test_crashes_and_hangs_end_the_trial_only(monkeypatch, program, seconds, message):
+    [kernel, *_] = kernels(perceptron())
+    process = TrialProcess(target_meant(None), 1, seconds)
+    with monkeypatch.context() as patch:
+        patch.setattr(trial_process, "_PROGRAM", program)
+        with pytest.raises(TrialFailedError, match=message):
+            process.trial(kernel, {})
+    process.close()
+    process = TrialProcess(target_meant(None), 1, 300)
+    try:
+        assert process.trial(kernel, {})[0] > 0
+    finally:
+        process.close()
+
+
+# The whole
+
+
+def test_a_tuned_model_computes_what_the_model_computes(tmp_path):
+    module, path = perceptron(), tmp_path / "trials.jsonl"
+    tuned = weft.tune(module, minutes=10, database=path)  # it ends when all was tried
+    x = np.random.default_rng(3).standard_normal((4, 32)).astype("f4")
+    np.testing.assert_allclose(tuned(x), weft.compile(module)(x), atol=1e-5)
+    assert tuned.tuning.trials >= 2
+    assert "times as fast" in str(tuned.tuning)
+    lines = path.read_text().splitlines()
+    assert {json.loads(line)["kernel"] for line in lines} == {
+        kernel.digest.hex() for kernel in kernels(module)
+    }
+
+
+def test_what_wins_beside_the_default_is_compiled(monkeypatch, tmp_path):
+    """A tile that is said to be twice as fast is in the model, if the whole is not slower."""
+    from weft.driver.tuning import tune as whole
+
+    offered: dict[str, list[str]] = {}
+
+    def trial(self, kernel, taken):
+        tile = next((v for k, v in taken.items() if k.startswith("tile")), None)
+        name = "tile of matmul"
+        return (100.0 if tile is None else 50.0), {name: offered[name]} if not taken else {}
+
+    module = perceptron()
+    real = TrialProcess(target_meant(None), 1, 300)
+    try:
+        for kernel in kernels(module):
+            offered |= real.trial(kernel, {})[1]
+    finally:
+        real.close()
+    monkeypatch.setattr(TrialProcess, "trial", trial)
+    monkeypatch.setattr(TrialProcess, "compare", lambda self, kernel, taken, rounds: (100.0, 50.0))
+    monkeypatch.setattr(whole, "_is_faster", lambda tuned, usual: True)
+    tuned = weft.tune(module, minutes=5, database=None)
+    assert tuned.tuning.gain == 2.0
+    assert {name for row in tuned.tuning.kernels for name in row.taken} == {"tile of matmul"}
+    default = weft.compile(module)
+    assert tuned.kernels.get_source("ll") != default.kernels.get_source("ll")
+    monkeypatch.setattr(whole, "_is_faster", lambda tuned, usual: False)
+    kept = weft.tune(module, minutes=5, database=None)
+    assert kept.tuning.gain == 1.0
+    assert all(not row.taken for row in kept.tuning.kernels)
+
+
+def test_ctrl_c_keeps_what_was_found(monkeypatch):
+    calls = []
+
+    def trial(self, kernel, taken):
+        calls.append(taken)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return 100.0, {}
+
+    monkeypatch.setattr(TrialProcess, "trial", trial)
+    tuned = weft.tune(perceptron(), minutes=5, database=None)
+    assert tuned.tuning.trials == 2
+
+
+@pytest.mark.parametrize("minutes", [0, -1, "5", True, float("inf")])
+def test_minutes_must_be_a_number_greater_than_zero(minutes):
+    with pytest.raises(IRValueError, match="expected minutes greater than 0, got"):
+        weft.tune(perceptron(), minutes=minutes)
+
+
+def test_the_command_writes_a_model_that_runs(tmp_path, capsys):
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+
+    from weft.cli.main import main
+
+    weights = numpy_helper.from_array(np.ones((16, 8), "float32"), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 16))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 8))], [weights],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph), str(tmp_path / "m.onnx"))
+    output = tmp_path / "m.weft"
+    arguments = ["tune", str(tmp_path / "m.onnx"), "-o", str(output), "--minutes", "0.02"]
+    assert main([*arguments, "--database", str(tmp_path / "t.jsonl")]) == 0
+    assert "times as fast" in capsys.readouterr().out
+    x = np.ones((3, 16), "float32")
+    np.testing.assert_array_equal(weft.load(output)(x), x @ np.ones((16, 8), "float32"))
+    assert Path(tmp_path / "t.jsonl").is_file()
