@@ -260,3 +260,50 @@ LEFT_ALONE = {
 def test_what_is_left_alone(why):
     mod = weft.IRModule({"main": LEFT_ALONE[why]})
     weft.ir.assert_structural_equal(ShiftTiles()(mod), mod)
+
+
+def fused(loop="T.unroll", place="(o * 8 + v) % 2", other="T.float32(0)", size=8):
+    """Two axes of ``n`` and 2 elements as one; Simplify has made ``v % 2`` of a remainder."""
+    return from_source(f"""
+@T.prim_func
+def main(p_x: T.handle, w: T.Buffer(({size},), "float32"), p_y: T.handle):
+    T.func_attr({{"tir.noalias": True}})
+    n = T.int64()
+    x = T.match_buffer(p_x, (n,))
+    y = T.match_buffer(p_y, (n,))
+    for o in range((n + 7) // 8):
+        for v in {loop}(T.int64(8)):
+            if o * 8 + v < n:
+                y[o * 8 + v] = x[o * 8 + v] + w[{place}] + {other}
+""")
+
+
+@pytest.mark.parametrize("loop", ["T.unroll", "T.vectorized"])
+@pytest.mark.parametrize("other", ["T.float32(0)", "y[o * 8 + v]"])
+@pytest.mark.parametrize("place", ["v % 2", "v", "v // 3", "7 - v", "v % 2 + (o * 8 + v) % 2"])
+def test_an_element_alone_is_its_place_in_the_old_tile(loop, other, place):
+    """Tiles that begin elsewhere, and shorter ones, must read what the element read before."""
+    func = fused(loop, place, other)
+    shifted = ShiftTiles()(weft.IRModule({"main": func}))["main"]
+    assert not weft.ir.structural_equal(shifted, func)
+    native = weft.build(func, "llvm")["main"]
+    for n in (0, 1, 3, 7, 8, 9, 15, 16, 21, 40):
+        x, w = np.arange(n, dtype="float32"), 100 * np.arange(8, dtype="float32")
+        results = [np.ones(n, "float32") for _ in range(3)]
+        interp.run(func, x, w, results[0])
+        interp.run(shifted, x, w, results[1])
+        native(x, w, results[2])
+        np.testing.assert_array_equal(results[1], results[0])
+        np.testing.assert_array_equal(results[2], results[0])
+
+
+@pytest.mark.parametrize("place", ["o * 8 % 5 + v % 2", "(o * 8 + 3) % 5", "o * 16 % 3 + v"])
+def test_a_tiles_number_alone_keeps_the_loop(place):
+    """A tile that begins elsewhere has elements of two tiles, which no number of a tile names."""
+    func = fused(place=place, size=12)
+    assert weft.ir.structural_equal(ShiftTiles()(weft.IRModule({"main": func}))["main"], func)
+    x, w = np.arange(21, dtype="float32"), 100 * np.arange(12, dtype="float32")
+    expected, native = np.zeros(21, "float32"), np.zeros(21, "float32")
+    interp.run(func, x, w, expected)
+    weft.build(func, "llvm")["main"](x, w, native)
+    np.testing.assert_array_equal(native, expected)

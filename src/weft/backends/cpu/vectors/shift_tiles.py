@@ -32,9 +32,13 @@ place of an argument), tiles do not overlap::
     for o in range(n % 8 % 7 // 4): TILE(4, n // 8 * 8 + n % 8 // 7 * 7 + o * 4)
     ...  # and so on, with tiles of 2, 1
 
+So it is, too, where the body has ``v`` without ``o * 8``, as in ``v % 2`` for
+``(o * 8 + v) % 2``. In tiles that begin elsewhere, ``(begin + v) % 8`` takes its place.
+
 Vectors along the axis become shorter in the same way (48 lanes, 16, 4): with a guard for each lane
-they would be no vectors. A loop is left as it is if its variable stands anywhere but in ``o * 8``,
-or if memory from outside of the loop is written without that guard. Runs before
+they would be no vectors. A loop is left as it is if its variable stands anywhere but in a place of
+the axis, such as ``o * 8 + v`` or ``o * 16 + v * 2 + k``, or if memory from outside of the loop is
+written without that guard. Runs before
 PartitionGuardedLoops, which would copy the tile with its guards. Libraries of products shift their
 last tile likewise (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
 2008, have the tile in registers that this keeps whole).
@@ -52,17 +56,15 @@ from typing import Final, TypeVar
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import has_data
-from weft.arith.iter_map.constraint import conjuncts
+from weft.backends.cpu.vectors.tile_uses import Guard, TiledAxis, Uses, axis_of
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Visitor, collect, mentions
+from weft.ir.functor import collect, mentions
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import EQ, GE, LE, LT, Add, And, Call, Mul, Select, Var
+from weft.tir.expr import EQ, GE, LE, Add, And, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
-    Allocate,
     BufferStore,
-    Evaluate,
     For,
     ForKind,
     IfThenElse,
@@ -71,7 +73,6 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
@@ -85,114 +86,23 @@ _BESIDE: Final = 2
 
 
 @dataclass(frozen=True)
-class _Guard:
-    """The condition ``outer * size + element < extent`` of an element of a tile.
-
-    Simplified guards say ``<=``, or ``outer * size + element + 2 < n`` of an extent of ``n - 2``.
-    """
-
-    test: PrimExpr
-    size: int
-    element: Var
-    extent: PrimExpr
-
-
-def _guard_of(test: PrimExpr, outer: Var) -> _Guard | None:
-    if not isinstance(test, (LT, LE)) or not isinstance(test.a, Add):
-        return None
-    place, more = test.a, -int(isinstance(test, LE))
-    if isinstance(place.a, Add) and isinstance(place.b, IntImm):
-        more += place.b.value
-        place = place.a
-    begin, element = place.a, place.b
-    if not isinstance(begin, Mul) or begin.a is not outer or not isinstance(begin.b, IntImm):
-        return None
-    extent = fold.sub(test.b, fold.const(test.b.dtype, more))
-    return _Guard(test, begin.b.value, element, extent) if isinstance(element, Var) else None
-
-
-@dataclass(frozen=True)
 class _Tiles:
     """The tiles of a loop: ``size`` elements of an axis of ``extent``, each tile whole or cut."""
 
     loop: For
     size: int
     extent: PrimExpr
-    guards: list[_Guard]
+    guards: list[Guard]
     inner: set[Var]
     """The variables of the loops over the elements of a tile."""
     is_vector: bool
+    own: set[Var]
+    """The memory that each tile has for itself."""
     may_overlap: bool
 
     def number(self, value: int) -> PrimExpr:
         """A constant of the type of the extent."""
         return fold.const(self.extent.dtype, value)
-
-
-class _Uses(Visitor):
-    """How the variable of a loop is used in the loop's body."""
-
-    def __init__(self, outer: Var) -> None:
-        self.outer = outer
-        self.factors: set[int] = set()
-        """The numbers that it is multiplied by."""
-        self.others = False
-        self.guards: list[_Guard] = []
-        self.loops: dict[Var, For] = {}
-        self.own: set[Var] = set()
-        self.read: set[Var] = set()
-        self.written: set[Var] = set()
-        self.written_unguarded: set[Var] = set()
-        self.calls_out = False
-        self._guarded = 0
-
-    def visit_Mul(self, product: Mul) -> None:
-        if product.a is self.outer and isinstance(product.b, IntImm):
-            self.factors.add(product.b.value)
-        else:
-            self.visit_default(product)
-
-    def visit_Var(self, var: Var) -> None:
-        self.others = self.others or var is self.outer
-
-    def visit_For(self, loop: For) -> None:
-        self.loops[loop.loop_var] = loop
-        self.visit_default(loop)
-
-    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
-        guards = [_guard_of(test, self.outer) for test in conjuncts(stmt.condition)]
-        known = [guard for guard in guards if guard is not None]
-        self.guards += known
-        self.visit(stmt.condition)
-        self._guarded += len(known)
-        self.visit(stmt.then_case)
-        self._guarded -= len(known)
-        if stmt.else_case is not None:
-            self.visit(stmt.else_case)
-
-    def visit_Allocate(self, stmt: Allocate) -> None:
-        self.own.add(stmt.buffer_var)
-        self.visit_default(stmt)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> None:
-        self.read.add(load.buffer.data)
-        self.visit(load.indices)
-
-    def visit_BufferStore(self, store: BufferStore) -> None:
-        self.written.add(store.buffer.data)
-        if not self._guarded:
-            self.written_unguarded.add(store.buffer.data)
-        self.visit(store.value)
-        self.visit(store.indices)
-
-    def visit_Evaluate(self, stmt: Evaluate) -> None:
-        self.calls_out = self.calls_out or not is_call(stmt.value, "prefetch")
-        self.visit(stmt.value)
-
-    def visit_Call(self, call: Call) -> None:
-        memory = [arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype.is_handle]
-        self.calls_out = self.calls_out or bool(memory)
-        self.visit_default(call)
 
 
 def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
@@ -201,17 +111,18 @@ def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
         return None
     if isinstance(loop.extent, IntImm) or not collect(loop.body, IfThenElse):
         return None
-    uses = _Uses(loop.loop_var)
-    uses.visit(loop.body)
-    if not uses.guards or uses.others or uses.calls_out:
+    axis = axis_of(loop)
+    if axis is None:
         return None
-    size, dtype = uses.guards[0].size, loop.loop_var.dtype
-    elements = {guard.element for guard in uses.guards}
+    uses = Uses(axis)
+    uses.visit(loop.body)
+    if uses.others or uses.calls_out:
+        return None
+    size, elements, dtype = axis.size, axis.elements, loop.loop_var.dtype
     if (
         any(guard.size != size or guard.extent.dtype != dtype for guard in uses.guards)
         or any(has_data(guard.extent) for guard in uses.guards)
         or mentions([guard.extent for guard in uses.guards], loop.loop_var, *uses.loops)
-        or any(factor % size for factor in uses.factors)
         or not all(_is_tile_loop(uses.loops.get(var), size) for var in elements)
         or uses.written_unguarded - uses.own
     ):
@@ -219,10 +130,11 @@ def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
     extent = _extent_of(loop, size, uses.guards, analyzer)
     outside = uses.written - uses.own
     is_vector = any(uses.loops[var].kind is ForKind.VECTORIZED for var in elements)
-    return _Tiles(loop, size, extent, uses.guards, elements, is_vector, not outside & uses.read)
+    may_overlap = not outside & uses.read and not uses.has_alone
+    return _Tiles(loop, size, extent, uses.guards, elements, is_vector, uses.own, may_overlap)
 
 
-def _extent_of(loop: For, size: int, guards: Sequence[_Guard], analyzer: Analyzer) -> PrimExpr:
+def _extent_of(loop: For, size: int, guards: Sequence[Guard], analyzer: Analyzer) -> PrimExpr:
     """The number of elements that the tiles of a loop have in all.
 
     Where it is a minimum (``n`` and ``m`` of guards ``o * 8 + v < n and o * 8 + v < m``), the
@@ -253,21 +165,47 @@ def _is_tile_loop(loop: For | None, size: int) -> bool:
 
 
 class _AtPlace(DecidedConditions):
-    """The body of a tile of ``size`` elements that begins at ``begin``, without its guards."""
+    """The body of a tile of ``size`` elements that begins at ``begin``, without its guards.
 
-    def __init__(self, tiles: _Tiles, size: int, begin: PrimExpr) -> None:
+    ``is_usual`` says that ``begin`` is a multiple of the size that tiles have in the loop as it is.
+    """
+
+    def __init__(self, tiles: _Tiles, size: int, begin: PrimExpr, *, is_usual: bool) -> None:
         super().__init__(True)
         self.tiles, self.size, self.begin = tiles, size, begin
+        self.axis = TiledAxis(tiles.loop.loop_var, tiles.size, tiles.inner)
         self.guards = {id(guard.test) for guard in tiles.guards}
+        self._stays = is_usual
+        """Whether a variable of elements stands for itself here."""
 
     def is_decided(self, expr: PrimExpr) -> bool:
         return id(expr) in self.guards
 
-    def visit_Mul(self, product: Mul) -> PrimExpr:
-        if product.a is not self.tiles.loop.loop_var or not isinstance(product.b, IntImm):
-            return self.visit_PrimExpr(product)
-        times = fold.const(product.dtype, product.b.value // self.tiles.size)
-        return fold.mul(self.begin, times)
+    def visit_Add(self, total: Add) -> PrimExpr:
+        place, others = self.axis.split(total)
+        if place is None:
+            return self.visit_PrimExpr(total)
+        begin = fold.mul(self.begin, fold.const(total.dtype, place.times))
+        terms = [begin, place.element, *[self.visit(term) for term in others]]
+        return functools.reduce(fold.add, terms)
+
+    def visit_Var(self, var: Var) -> PrimExpr:
+        if self._stays or var not in self.tiles.inner:
+            return var
+        return fold.floormod(fold.add(self.begin, var), fold.const(var.dtype, self.tiles.size))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        return load.with_(indices=self._index(load))
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        return store.with_(value=self.visit(store.value), indices=self._index(store))
+
+    def _index(self, access: BufferLoad | BufferStore) -> list[PrimExpr]:
+        before = self._stays
+        self._stays = before or access.buffer.data in self.tiles.own
+        indices = [self.visit(index) for index in access.indices]
+        self._stays = before
+        return indices
 
     def visit_For(self, loop: For) -> Stmt:
         body = self.visit(loop.body)
@@ -425,7 +363,8 @@ def _apart(tiles: _Tiles, sizes: Sequence[int]) -> Stmt:
     for size in sizes:
         width = tiles.number(size)
         count = fold.floordiv(rest, width)
-        parts.append(_loop(tiles, size, count, partial(_behind, width, done)))
+        begin = partial(_behind, width, done)
+        parts.append(_loop(tiles, size, count, begin, is_usual=size == tiles.size))
         done, rest = fold.add(done, fold.mul(count, width)), fold.floormod(rest, width)
     return seq(*parts)
 
@@ -434,11 +373,18 @@ def _behind(width: PrimExpr, done: PrimExpr, place: PrimExpr) -> PrimExpr:
     return fold.add(done, fold.mul(place, width))
 
 
-def _loop(tiles: _Tiles, size: int, count: PrimExpr, begin: Callable[[PrimExpr], PrimExpr]) -> Stmt:
+def _loop(
+    tiles: _Tiles,
+    size: int,
+    count: PrimExpr,
+    begin: Callable[[PrimExpr], PrimExpr],
+    *,
+    is_usual: bool = False,
+) -> Stmt:
     """A loop over ``count`` tiles of ``size`` elements, which begin where ``begin`` says."""
     loop = tiles.loop
     place, start = (Var(loop.loop_var.name, loop.loop_var.type_annotation) for _ in range(2))
-    body = _AtPlace(tiles, size, start).visit(loop.body)
+    body = _AtPlace(tiles, size, start, is_usual=is_usual).visit(loop.body)
     if size != tiles.size:
         body = redefined(body)
     inside = LetStmt(start, begin(place), body)
