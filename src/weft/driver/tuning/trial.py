@@ -13,6 +13,8 @@ from weft.driver.compile import compile as compile_model
 from weft.driver.tuning.kernels import MAIN, stages
 from weft.ir.json_text import load_json
 from weft.ir.module import IRModule
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.relax.transform import BindParams
 from weft.runtime.ndarray import array
 from weft.support.dtype import DataType
@@ -126,16 +128,21 @@ def _flat(value: object) -> list[Any]:
 
 
 def random_arguments(
-    infos: Sequence[Any], sizes: Mapping[str, int], seed: int = 0
+    infos: Sequence[StructInfo], sizes: Mapping[str, int], seed: int = 0
 ) -> list[np.ndarray]:
     """Arrays for parameters with these struct infos; symbols have the sizes of their hints."""
     generator = np.random.default_rng(seed)
     return [_random(info, sizes, generator) for info in infos]
 
 
-def _random(info: Any, sizes: Mapping[str, int], generator: np.random.Generator) -> np.ndarray:
+def _random(
+    info: StructInfo, sizes: Mapping[str, int], generator: np.random.Generator
+) -> np.ndarray:
     """An array for a parameter: floats normally distributed; integers 0, which any index may be."""
-    shape = [likely_size(extent, sizes) or _SIZE for extent in info.shape]
+    dims = tensor_dims(info)
+    if not isinstance(info, TensorStructInfo) or dims is None:
+        raise IRValueError(f"a trial needs parameters that are tensors of known rank, got {info}")
+    shape = [likely_size(extent, sizes) or _SIZE for extent in dims]
     kind = DataType(info.dtype)
     if kind.is_float:
         return generator.standard_normal(shape).astype(kind.numpy)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from weft.codegen.backend import backend_of
 from weft.codegen.cache import cache_folder, source_digest
 from weft.dlight.decisions import using
@@ -90,11 +92,11 @@ class TuningReport:
 @public_entry("weft.tune")
 def tune(
     model: Any,
-    example_inputs: Any = None,
+    example_inputs: object = None,
     *,
     minutes: float = 5.0,
     target: Any = None,
-    dynamic_shapes: Any = None,
+    dynamic_shapes: object = None,
     size_hints: Mapping[str, int] | None = None,
     num_threads: int | None = None,
     database: str | Path | None = "",
@@ -115,7 +117,7 @@ def tune(
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < 1e6:
         raise IRValueError(f"tune: expected minutes greater than 0, got {minutes!r}")
     resolved = target_meant(target)
-    given = {
+    given: dict[str, Any] = {
         "dynamic_shapes": dynamic_shapes,
         "size_hints": size_hints,
         "num_threads": num_threads,
@@ -149,10 +151,10 @@ def tune(
 
 
 def _kernels(
-    model: Any,
-    examples: Any,
+    model: object,
+    examples: object,
     target: Target,
-    dynamic_shapes: Any,
+    dynamic_shapes: object,
     size_hints: Mapping[str, int] | None,
     options: Mapping[str, object],
 ) -> list[Kernel]:
@@ -244,7 +246,7 @@ def _is_faster(tuned: CompiledModel, default: CompiledModel) -> bool:
     return bool(least <= usual)
 
 
-def _call(model: CompiledModel, *arrays: Any) -> object:
+def _call(model: CompiledModel, *arrays: np.ndarray) -> object:
     """Run the program of a model, whatever its own call takes."""
     return model.machine[model.entry](*[array(item) for item in arrays])
 
