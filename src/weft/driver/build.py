@@ -37,6 +37,7 @@ from weft.runtime.vm.builtins import RUN_OPERATOR
 from weft.runtime.vm.executable import Executable
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
+from weft.support.events import happened
 from weft.support.garbage import rare_collections
 from weft.support.progress import phase
 from weft.support.public_entry import public_entry
@@ -135,6 +136,7 @@ def build(
     if checks:
         check_axis_domains(named)
         refuse_trusted_parts(named)
+    happened("lowered", named, None)
     compiled = _compiled(named, resolved, pipeline, checks)
     functions = object_code(compiled).load()
     return TirExecutable(functions, sources=_sources(compiled), entry=_entry(named))
@@ -289,6 +291,7 @@ def relax_build(
         module = module.without_attr("external_mods").without_attr("const_name_to_constant")
     with phase("graph"):
         lowered = lower_functions(module, {name for item in libraries for name in item.functions})
+    happened("lowered", module, lowered)
     if not lowered.tir.functions:
         return Executable(lowered.program, TirExecutable({}, imports=libraries))
     compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
