@@ -82,6 +82,7 @@ SLOTS = {
     "old_attributes": "weft.compat.spellings",
     "module_json": "weft.tir.array_json",
     "pass_names": "weft.driver.pass_names",
+    "picture": "weft.viz.stored",
     "torch_fallback": "weft.relax.frontend.torch.fallback",
 }
 

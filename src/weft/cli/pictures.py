@@ -18,7 +18,7 @@ from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.errors import IRValueError
 from weft.viz.collect import Call
 from weft.viz.picture import Picture, picture_of
-from weft.viz.stored import picture_of_file
+from weft.viz.stored import picture_of_compiled
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def picture(options: argparse.Namespace) -> Picture:
     name = Path(options.model).name
     if options.model.endswith(".weft"):
         model = weft.load(options.model, num_threads=options.threads)
-        return picture_of_file(model, name, example_call(model, options))
+        return picture_of_compiled(model, name, example_call(model, options))
     compiling: dict[str, Any] = {
         "target": options.target,
         "num_threads": options.threads,

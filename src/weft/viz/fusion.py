@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.driver.recording import PassRun
+from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.relax.expr import Binding, Call, DataflowBlock, Function
@@ -53,9 +54,8 @@ def _rows(module: IRModule, bindings: Sequence[Binding]) -> list[Row]:
 def _kernel_of(binding: Binding) -> str:
     """The PrimFunc that a binding calls; empty if it does something else."""
     value = binding.value
-    if not isinstance(value, Call) or not value.args:
-        return ""
-    return str(getattr(value.args[0], "name_hint", ""))
+    callee = value.args[0] if isinstance(value, Call) and value.args else None
+    return callee.name_hint if isinstance(callee, GlobalVar) else ""
 
 
 def _group_name(bindings: Sequence[Binding]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from weft.driver.recording import PassRun, State
@@ -21,6 +21,8 @@ from weft.relax.expr import (
 )
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
+from weft.viz.schedules import origin_of
 
 Row = dict[str, object]
 Sources = tuple[int, ...]
@@ -46,16 +48,31 @@ class Graph:
         }
 
 
-def graph_rows(runs: list[PassRun], kernels: Iterable[str]) -> list[Row]:
+def graph_rows(runs: list[PassRun], kernels: Collection[str]) -> list[Row]:
     """The imported graph, that after fusion, and the final one."""
     if not runs:
         return []
     rows = [graph_of(runs[0].before).row("imported", -1)]
     fused = [at for at, run in enumerate(runs) if run.name == "FuseOps"]
     if fused:
-        rows.append(graph_of(runs[fused[-1]].after).row("after fusion", fused[-1]))
+        state = runs[fused[-1]].after
+        functions = [var.name_hint for var, func in state if isinstance(func, PrimFunc)]
+        graph = graph_of(state, functions)
+        for group in graph.groups:
+            group["kernel"] = kernel_of(str(group["name"]), kernels)
+        rows.append(graph.row("after fusion", fused[-1]))
     rows.append(graph_of(final_state(runs), kernels).row("final", len(runs) - 1))
     return rows
+
+
+def kernel_of(group: str, kernels: Collection[str]) -> str | None:
+    """The kernel that a fused group became; None if it was merged with others or is gone.
+
+    >>> kernel_of("fused_dense_relu", ["fused_dense_relu1_prepacked", "softmax1"])
+    'fused_dense_relu1_prepacked'
+    """
+    by_origin = {origin_of(kernel): kernel for kernel in kernels}
+    return by_origin.get(f"{group}1", by_origin.get(group))
 
 
 def final_state(runs: list[PassRun]) -> State:

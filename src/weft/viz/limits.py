@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -21,18 +21,12 @@ from weft.target.machine import machine_of
 from weft.tir.function import PrimFunc
 
 ROUNDS: Final = 200_000
-COPIED: Final = 1 << 27
-"""Bytes that all threads together copy, which no cache holds."""
-TURNS: Final = 5
-
-
-class Limits(NamedTuple):
-    """The most of a machine, by so many threads."""
-
-    gflops: float
-    """Operations on float32, a multiply-add counting as two."""
-    gbs: float
-    """Gigabytes of memory read and written."""
+SMALLEST: Final = 1 << 14
+LARGEST: Final = 1 << 27
+"""Bytes of a copy: fewer would measure the call, more are not slower."""
+MOVED: Final = 1 << 24
+"""Bytes that the copies of one turn move at least."""
+TURNS: Final = 9
 
 
 def peak_program(lanes: int, chains: int, rounds: int) -> PrimFunc:
@@ -62,28 +56,49 @@ def chains_of(vector_registers: int) -> int:
 
 
 @functools.cache
-def measured_limits(threads: int) -> Limits:
-    """Measure both; it takes about half a second, once in a process."""
+def peak_gflops(threads: int) -> float:
+    """The most operations on float32 by so many threads, a multiply-add counting as two."""
     machine = machine_of()
     lanes, chains = machine.lanes(32), chains_of(machine.vector_registers)
     kernel = build(peak_program(lanes, chains, ROUNDS))["peak"]
     values = [array(np.full((chains, lanes), 0.5, np.float32)) for _ in range(threads)]
     factors = array(np.full(2, 0.5, np.float32))
-    size = COPIED // threads
+    seconds = _shortest([functools.partial(kernel, value, factors) for value in values])
+    return 2.0 * chains * lanes * ROUNDS * threads / seconds / 1e9
+
+
+def copy_gbs(nbytes: int, threads: int) -> float:
+    """Gigabytes a second that copies read and write which move so many bytes in all.
+
+    Small copies stay in caches, as the data of small kernels does.
+    """
+    size = min(max(nbytes, SMALLEST), LARGEST)
+    return _copy_gbs(1 << (size - 1).bit_length(), threads)
+
+
+@functools.cache
+def _copy_gbs(moved: int, threads: int) -> float:
+    size, rounds = moved // 2 // threads, max(1, MOVED // moved)
     pairs = [(np.ones(size, np.uint8), np.empty(size, np.uint8)) for _ in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        peak = _shortest(pool, [functools.partial(kernel, value, factors) for value in values])
-        copy = _shortest(pool, [functools.partial(np.copyto, new, old) for old, new in pairs])
-    flops = 2.0 * chains * lanes * ROUNDS * threads
-    return Limits(flops / peak / 1e9, 2.0 * COPIED / copy / 1e9)
+
+    def copies(source: np.ndarray, target: np.ndarray) -> None:
+        for _ in range(rounds):
+            np.copyto(target, source)
+
+    seconds = _shortest([functools.partial(copies, *pair) for pair in pairs])
+    return 2.0 * size * threads * rounds / seconds / 1e9
 
 
-def _shortest(pool: ThreadPoolExecutor, calls: list[Callable[[], object]]) -> float:
-    """Seconds that the calls take together, at best."""
+def _shortest(calls: Sequence[Callable[[], object]]) -> float:
+    """Seconds that the calls take together, each in a thread, at best."""
     best = float("inf")
-    for _ in range(TURNS):
-        begin = time.perf_counter()
-        for done in [pool.submit(call) for call in calls]:
-            done.result()
-        best = min(best, time.perf_counter() - begin)
+    with ThreadPoolExecutor(len(calls)) as pool:
+        for _ in range(TURNS):
+            begin = time.perf_counter()
+            if len(calls) == 1:
+                calls[0]()
+            else:
+                for done in [pool.submit(call) for call in calls]:
+                    done.result()
+            best = min(best, time.perf_counter() - begin)
     return best

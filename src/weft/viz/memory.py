@@ -20,7 +20,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var
 from weft.tir.stmt import Evaluate
-from weft.viz.timing import _bytes
+from weft.viz.timing import bytes_of
 
 Row = dict[str, object]
 
@@ -39,7 +39,7 @@ def arena_of(host: HostFunction, symbols: Mapping[Var, int]) -> Row:
     """Steps and buffers of a host function; no buffers where a size is not known."""
     lives = host.plan.lives
     steps = [step_name(step) for step in host.steps]
-    sizes = [_bytes(life.buffer, symbols) for life in lives]
+    sizes = [bytes_of(life.buffer, symbols) for life in lives]
     known = [size for size in sizes if size is not None]
     if len(known) != len(lives):
         return {"steps": steps}
@@ -114,7 +114,7 @@ def weight_rows(record: Recording) -> list[Row]:
                 kind = "as given" if is_given else "packed" if is_packed else "transformed"
                 rows[id(data)] = {
                     "name": f"constant{len(rows)} {data.dtype}{list(data.shape)}",
-                    "bytes": _nbytes(data),
+                    "bytes": _size_of(data),
                     "kind": kind,
                     "kernel": kernel,
                 }
@@ -145,5 +145,5 @@ def _arguments(call: Call) -> list[tuple[Constant, str | None]]:
     return pairs
 
 
-def _nbytes(data: NDArray) -> int:
+def _size_of(data: NDArray) -> int:
     return math.prod(int(extent) for extent in data.shape) * DataType(str(data.dtype)).bits // 8

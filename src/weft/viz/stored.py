@@ -1,51 +1,63 @@
-"""Pictures of models from files: the compilation is repeated where the file has the module."""
+"""Pictures of models that are compiled already: of this process, or from a file.
+
+A model is compiled once more, from the module that it was imported to, and that is recorded. A
+file whose weights are stored as its code takes them has no module; it still says which memory and
+functions there are.
+"""
 
 from __future__ import annotations
 
-from weft.driver.compile import compile_imported
+from collections.abc import Mapping, Sequence
+
+from weft.driver.compile import CompiledAs, compile_imported
 from weft.driver.recording import Recording, recording
 from weft.driver.sources import Imported
-from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.support import slots
 from weft.support.errors import UnsupportedError
 from weft.target.target import Target, target_meant
 from weft.viz.collect import Call
 from weft.viz.picture import Picture
 
 
-def picture_of_file(model: CompiledModel, title: str, call: Call | None = None) -> Picture:
-    """A picture of a model that ``weft.load`` gave.
+def picture_of_compiled(
+    model: CompiledModel, title: str = "", call: Call | None = None
+) -> Picture:
+    """A picture of a compiled model; without passes and kernels where it has no module.
 
-    A file whose weights are stored as its code takes them has no module any more; it still says
-    which memory, weights and functions there are.
+    Args:
+        model: what ``weft.compile`` or ``weft.load`` gave.
+        title: its name; default: that of its signature.
+        call: arguments of a call, for times.
     """
+    title = title or model.signature.name
+    known = model.compiled_as
+    origin = known if isinstance(known, CompiledAs) else _of_file(model)
     try:
         module = model.mod
     except UnsupportedError:
-        return Picture(Recording(target_meant(None), PassContext.current()), title, model, call)
-    return picture_again(module, model, title, call, target_of(model))
-
-
-def picture_again(
-    module: IRModule,
-    model: CompiledModel,
-    title: str,
-    call: Call | None,
-    target: Target,
-) -> Picture:
-    """A picture of a model whose module is compiled again, for the same signature."""
+        return Picture(Recording(origin.target, origin.context), title, model, call)
     imported = Imported(module, model.signature, model.states, model.entry)
-    with recording(target) as record:
-        again = compile_imported(imported, target, ("weft", "default"))
+    with origin.context, recording(origin.target) as record:
+        again = compile_imported(imported, origin.target, origin.pipelines)
     again.num_threads = model.num_threads
     return Picture(record, title, again, call)
 
 
-def target_of(model: CompiledModel) -> Target:
-    """The target of a model's code: this machine, or the system and processor that it names."""
-    here = target_meant(None)
-    code = model.code
-    if code is None:
-        return here
-    return Target(f"llvm -mtriple={code.triple} -mcpu={code.cpu}") if code.cpu else here
+def _of_file(model: CompiledModel) -> CompiledAs:
+    """How a model from a file was compiled: for its system and processor, by default."""
+    code, here = model.code, target_meant(None)
+    target = here
+    if code is not None and code.cpu:
+        target = Target(f"llvm -mtriple={code.triple} -mcpu={code.cpu}")
+    return CompiledAs(target, ("weft", "default"), PassContext())
+
+
+def _picture(
+    model: CompiledModel, args: Sequence[object], kwargs: Mapping[str, object]
+) -> Picture:
+    return picture_of_compiled(model, "", Call(args, kwargs) if args or kwargs else None)
+
+
+slots.picture.fill(_picture)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from weft.ir.module import IRModule
 from weft.relax.vm.host import HostFunction
 from weft.relax.vm.lower import lower_functions
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.model.flops import flops_of
 from weft.runtime.threads.parallel import num_threads, own_num_threads
 from weft.support.errors import TVMError
 from weft.support.events import observing
@@ -34,8 +35,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate, Stmt, seq
-from weft.viz.limits import Limits, measured_limits
-from weft.viz.loops import flops_of
+from weft.viz.limits import LARGEST, copy_gbs, peak_gflops
 
 Row = dict[str, object]
 MONOTONIC: Final = 1
@@ -133,7 +133,6 @@ def profile_of(
         return None, f"it runs as bytecode: {function.why_not_native}"
     runs = timed.measure(args, kwargs)
     threads = model.num_threads or num_threads()
-    limits = measured_limits(threads)
     symbols = symbols_of(timed.host, model, args, kwargs)
     launching = _launching(model, timed.calls)
     lengths = [int(run[-1, 1] - run[0, 0]) if len(run) else 0 for run in runs]
@@ -142,7 +141,7 @@ def profile_of(
     for index, call in enumerate(timed.calls):
         took = float(np.median([run[index, 1] - run[index, 0] for run in runs])) / 1e3
         count = threads if call.kernel in launching else 1
-        rows.append(call_row(record, call, index, took, count, symbols, limits))
+        rows.append(call_row(timed.model, call, index, took, count, symbols))
     begin = int(middle[0, 0]) if len(middle) else 0
     activity = [
         {
@@ -156,8 +155,8 @@ def profile_of(
     return {
         "threads": threads,
         "runs": RUNS,
-        "peak_gflops": round(limits.gflops, 1),
-        "bandwidth_gbs": round(limits.gbs, 2),
+        "peak_gflops": round(peak_gflops(threads), 1),
+        "bandwidth_gbs": round(copy_gbs(LARGEST, threads), 2),
         "calls": rows,
         "activity": activity,
     }, ""
@@ -171,28 +170,26 @@ def _launching(model: CompiledModel, calls: Sequence[CallOfKernel]) -> set[str]:
 
 
 def call_row(
-    record: Recording,
+    model: CompiledModel,
     call: CallOfKernel,
     index: int,
     microseconds: float,
     threads: int,
     symbols: Mapping[Var, int],
-    limits: Limits,
 ) -> Row:
-    """A call with its shares of what the machine can do.
+    """A call with its shares of what the machine can do by as many threads.
 
-    ``wasted_us`` is the time beyond what the operations would take at the peak, or the bytes at the
-    measured bandwidth, whichever is longer. Bytes are those of the arguments, each once; what is in
-    a cache comes faster, so that a share may be above 1.
+    ``wasted_us`` is the time beyond what the operations would take at the peak, or a copy of as
+    many bytes, whichever is longer. Bytes are those of the arguments, each once.
     """
-    flops = _flops(record.kernels()[call.kernel], call, symbols)
-    sizes = [_bytes(item, symbols) for item in _distinct(call.arguments)]
+    flops = _flops(model, call, symbols)
+    sizes = [bytes_of(item, symbols) for item in _distinct(call.arguments)]
     known = [size for size in sizes if size is not None]
     nbytes = sum(known) if len(known) == len(sizes) else None
     seconds = max(microseconds, 1e-3) / 1e6
     gflop = None if flops is None else flops / 1e9
-    compute = 0.0 if gflop is None else gflop / limits.gflops
-    memory = 0.0 if nbytes is None else nbytes / 1e9 / limits.gbs
+    compute = 0.0 if gflop is None else gflop / peak_gflops(threads)
+    memory = 0.0 if nbytes is None else nbytes / 1e9 / copy_gbs(nbytes, threads)
     wasted = None if gflop is None and nbytes is None else seconds - max(compute, memory)
     return {
         "kernel": call.kernel,
@@ -211,7 +208,7 @@ def _distinct(arguments: Sequence[object]) -> list[Buffer]:
     return list({id(item.data): item for item in arguments if isinstance(item, Buffer)}.values())
 
 
-def _bytes(buffer: Buffer, symbols: Mapping[Var, int]) -> int | None:
+def bytes_of(buffer: Buffer, symbols: Mapping[Var, int]) -> int | None:
     """The bytes of a tensor of the host for these values of symbols."""
     elements = 1
     for extent in buffer.shape:
@@ -230,19 +227,21 @@ def _value(expr: PrimExpr, symbols: Mapping[Var, int]) -> int | None:
     return int(value.value) if isinstance(value, IntImm) else None
 
 
-def _flops(kernel: PrimFunc, call: CallOfKernel, symbols: Mapping[Var, int]) -> float | None:
-    """Operations of a call: those of the kernel, its symbols replaced by their values."""
-    known: dict[Var, PrimExpr] = {}
-    for param, argument in zip(kernel.params, call.arguments, strict=False):
-        buffer = kernel.buffer_map.get(param)
-        if buffer is None or not isinstance(argument, Buffer):
-            continue
-        for mine, its in zip(buffer.shape, argument.shape, strict=True):
-            value = _value(its, symbols)
-            if isinstance(mine, Var) and value is not None:
-                known[mine] = IntImm(mine.dtype, value)
-    body = substitute(kernel.body, known) if known else kernel.body
-    return flops_of(body)
+class _Shaped(NamedTuple):
+    """A tensor, for counts of operations."""
+
+    shape: tuple[int | None, ...]
+
+
+def _flops(model: CompiledModel, call: CallOfKernel, symbols: Mapping[Var, int]) -> float | None:
+    """Operations of a call on arguments of these shapes."""
+    arguments = [
+        _Shaped(tuple([_value(extent, symbols) for extent in item.shape]))
+        if isinstance(item, Buffer)
+        else _value(item, symbols) if isinstance(item, PrimExpr) else None
+        for item in call.arguments
+    ]  # fmt: skip
+    return flops_of(model.flop_counts, call.kernel, arguments)
 
 
 def symbols_of(

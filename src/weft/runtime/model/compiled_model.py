@@ -83,6 +83,7 @@ class CompiledModel(Executable):
         self.entry = entry
         self.verification: object = None  # what verify=True compared (weft.relax.reference.verify)
         self._tensor_call: TensorCall | None
+        self.compiled_as: object = None  # how the driver compiled it (weft.driver.compile)
         self.hot_shapes: HotShapes[CompiledModel] | None = None
         """Programs for sizes that most calls have (``weft.driver.specialization`` sets it)."""
         self.num_threads = num_threads
@@ -256,6 +257,14 @@ class CompiledModel(Executable):
         self._check_ranges(values)
         with self._threads():
             return self._program_for(args, kwargs).machine.profile(self.entry, *values)
+
+    def viz(self, *args: object, **kwargs: object) -> Any:
+        """What the compiler did, as a page: a notebook shows it, ``.save(path)`` writes it.
+
+        The model is compiled once more to see it. Arguments are those of a call, which is measured
+        for the page's times; without any there are no times.
+        """
+        return slots.picture.get()(self, args, kwargs)
 
     def benchmark(
         self,

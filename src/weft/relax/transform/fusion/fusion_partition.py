@@ -209,7 +209,7 @@ def _may_join(kind: OpPatternKind, inner: Sequence[OpPatternKind], sink: OpPatte
 
 _NAMES: Final[Mapping[OpPatternKind, str]] = {
     ELEMWISE: "element-wise", BROADCAST: "a broadcast", INJECTIVE: "a rearrangement",
-    REDUCE: "a reduction", OUT_FUSABLE: "a product or convolution",
+    REDUCE: "a reduction", OUT_FUSABLE: "an operator like a product or a window",
     OPAQUE: "an operator of no known form",
 }  # fmt: skip
 
@@ -222,8 +222,9 @@ def why_apart(
     ``roots`` is what ``partition`` gave for ``nodes``.
 
     >>> product = FusionNode(OUT_FUSABLE, False, [(1, REDUCE)])
-    >>> [*why_apart([product, FusionNode(REDUCE, True)], [0, 1])]
-    [(0, 1, 'a product or convolution takes only element-wise followers, not a reduction')]
+    >>> [(_, _, reason)] = why_apart([product, FusionNode(REDUCE, True)], [0, 1])
+    >>> reason.partition(" takes ")[2]
+    'only element-wise followers, not a reduction'
     """
     tree = post_dominators(nodes)
     widest: dict[int, OpPatternKind] = {}
@@ -248,7 +249,8 @@ def _reason(
     if place.parent is None:
         return "its users do not meet in one operator, so it would be computed more than once"
     if kind is OUT_FUSABLE:
-        return f"{_NAMES[kind]} takes only element-wise followers, not {_NAMES[max(place.pattern, sink)]}"
+        widest = _NAMES[max(place.pattern, sink)]
+        return f"{_NAMES[kind]} takes only element-wise followers, not {widest}"
     if kind is REDUCE:
         return "a reduction ends its group"
     if kind is INJECTIVE and sink > INJECTIVE:
