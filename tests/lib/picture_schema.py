@@ -1,4 +1,4 @@
-"""Checks that the data of a page (docs/design/0022-pictures.md) has the form that the page takes."""
+"""Checks that the data of a page has its form (docs/design/0022-pictures.md)."""
 
 from __future__ import annotations
 

@@ -46,12 +46,15 @@ def differences(before: CompiledModel, after: CompiledModel) -> list[list[str]]:
         pair = read(before), read(after)
         if pair[0] != pair[1]:
             rows.append([what, *pair])
+    first, second = [set() if m.code is None else set(m.code.features) for m in (before, after)]
+    if first != second:
+        rows.append(
+            ["features", " ".join(sorted(first - second)), " ".join(sorted(second - first))]
+        )
     return rows + [[f"kernel {name}", *pair] for name, pair in _kernels(before, after)]
 
 
-def _kernels(
-    before: CompiledModel, after: CompiledModel
-) -> Iterator[tuple[str, tuple[str, str]]]:
+def _kernels(before: CompiledModel, after: CompiledModel) -> Iterator[tuple[str, tuple[str, str]]]:
     """Kernels that one model lacks, or whose code differs."""
     sides = code_of(before), code_of(after)
     for name in dict.fromkeys([*sides[0], *sides[1]]):
@@ -97,7 +100,6 @@ def _arena(model: CompiledModel) -> str:
 ASPECTS: Final[Mapping[str, Callable[[CompiledModel], str]]] = {
     "inputs": lambda model: "; ".join(described_inputs(model)),
     "target": _machine,
-    "features": lambda model: "" if model.code is None else " ".join(model.code.features),
     "kernels": lambda model: str(len(model.kernels.functions)),
     "weights": _weights,
     "working memory": _arena,
@@ -112,5 +114,5 @@ ASPECTS: Final[Mapping[str, Callable[[CompiledModel], str]]] = {
 
 
 def _text_difference(before: CompiledModel, after: CompiledModel) -> Sequence[str]:
-    texts = [model.script().split("\n") for model in (before, after)]
-    return list(difflib.unified_diff(*texts, "before", "after", lineterm="", n=2))
+    first, second = [model.script().split("\n") for model in (before, after)]
+    return list(difflib.unified_diff(first, second, "before", "after", lineterm="", n=2))

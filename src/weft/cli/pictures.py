@@ -39,7 +39,7 @@ def picture(options: argparse.Namespace) -> Picture:
         "dtype": options.dtype,
     }
     if is_program(options.model):
-        made_of, examples, name = program_of(options.model), None, name
+        made_of, examples = program_of(options.model), None
     else:
         subject = subject_of(options)
         made_of, examples, name = subject.model, subject.examples, subject.name

@@ -1,4 +1,4 @@
-"""``weft profile MODEL``: how long each kernel takes natively, sorted by the time that it wastes."""
+"""``weft profile MODEL``: how long each kernel takes natively, by the time that it wastes."""
 
 from __future__ import annotations
 

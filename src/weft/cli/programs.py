@@ -42,9 +42,7 @@ def _defined(path: Path) -> list[object]:
     except TVMError:
         raise
     except Exception as error:
-        raise IRValueError(
-            f"{path}: running it failed: {type(error).__name__}: {error}"
-        ) from error
+        raise IRValueError(f"{path}: running it failed: {type(error).__name__}: {error}") from error
     kinds = (weft.IRModule, weft.tir.PrimFunc, weft.relax.Function)
     return [value for value in names.values() if isinstance(value, kinds)]
 

@@ -13,7 +13,10 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
         print(title)
         print(aligned(headings, rows))
         return
-    tables, consoles = importlib.import_module("rich.table"), importlib.import_module("rich.console")
+    tables, consoles = (
+        importlib.import_module("rich.table"),
+        importlib.import_module("rich.console"),
+    )
     table = tables.Table(title=title, title_justify="left", box=None, pad_edge=False)
     for at, heading in enumerate(headings):
         table.add_column(

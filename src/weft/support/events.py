@@ -18,10 +18,14 @@ from contextvars import ContextVar
 from typing import Final, Literal
 
 Event = Literal["pass", "passed", "kernel", "rule", "program", "lowered", "code"]
-"""``pass`` (name, module) and ``passed`` (module): a pass begins and ends, ``kernel`` (name, PrimFunc): a kernel is about to be scheduled, ``rule``
-(rule, Schedule or None): a rule's answer, ``program`` (name, reason): a program of a rule that does
-not fit (no reason: it fits), ``lowered`` (module, LoweredModule or None): code is made of these
-functions, ``code`` (names, whether their code is in the cache, the key or None)."""
+"""What happens, with its details:
+
+- ``pass`` (name, module) and ``passed`` (module): a pass begins and ends;
+- ``kernel`` (name, PrimFunc): a kernel is about to be scheduled;
+- ``rule`` (name, Schedule or None): what a rule answers;
+- ``program`` (name, reason): a part of a rule was tried; no reason: it fits;
+- ``lowered`` (module, LoweredModule or None): code is made of these functions;
+- ``code`` (names, whether their code is in the cache, the key or None)."""
 Observer = Callable[..., None]
 """Called with an event and its details."""
 

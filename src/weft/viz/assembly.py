@@ -26,13 +26,13 @@ _DEFINED: Final = re.compile(r" !dbg !\d+(?= (?:align \d+ )?\{)")
 
 
 def read_llvm(text: str) -> Located:
-    """The functions of LLVM IR without their metadata.
+    r"""The functions of LLVM IR without their metadata.
 
     >>> read_llvm('''define i32 @f() !dbg !4 {
     ...   ret i32 0, !dbg !7
     ... }
     ... !7 = !DILocation(line: 3, scope: !4)''')
-    Located(text='define i32 @f() {\\n  ret i32 0\\n}', lines=(0, 3, 0))
+    Located(text='define i32 @f() {\n  ret i32 0\n}', lines=(0, 3, 0))
     """
     line_of = {number: int(line) for number, line in _LOCATION.findall(text)}
     kept: list[str] = []
@@ -57,10 +57,10 @@ _SECTION: Final = re.compile(r"^\s+\.(?:section\s+\.?(\w+)|text\b)")
 
 
 def read_assembly(text: str) -> Located:
-    """The instructions and labels of assembly, without directives and constants.
+    r"""The instructions and labels of assembly, without directives and constants.
 
-    >>> read_assembly("\\t.text\\nf:\\n\\t.loc\\t1 3 0\\n\\tret\\n\\t.section .debug_info\\n\\t.byte 1")
-    Located(text='f:\\n\\tret', lines=(0, 3))
+    >>> read_assembly("\t.text\nf:\n\t.loc\t1 3 0\n\tret\n\t.section .debug_info\n\t.byte 1")
+    Located(text='f:\n\tret', lines=(0, 3))
     """
     kept: list[str] = []
     lines: list[int] = []

@@ -18,7 +18,7 @@ from weft.viz.memory import memory_of
 from weft.viz.passes import States, lowering_rows
 from weft.viz.passes import graph_rows as pass_rows
 from weft.viz.report import report_rows
-from weft.viz.schedules import attempt_of, schedule_row
+from weft.viz.schedules import attempts_of, schedule_row
 from weft.viz.texts import Texts
 from weft.viz.timing import call_seconds, profile_of, symbols_of
 
@@ -66,7 +66,7 @@ def page_data(
             for weight in weights
             if weight["kernel"] == name and weight["kind"] == "packed"
         ]
-        row["schedule"] = schedule_row(attempt_of(name, record.attempts), texts)
+        row["schedule"] = schedule_row(attempts_of(name, record.attempts), texts)
     report = report_rows(record, memory, _threads(profile))
     if profile is None:
         report.append({"topic": "time", "text": f"No times: {reason}", "kernel": None})

@@ -22,7 +22,7 @@ from weft.relax.expr import (
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
-from weft.viz.schedules import origin_of
+from weft.viz.schedules import origins_of
 
 Row = dict[str, object]
 Sources = tuple[int, ...]
@@ -71,7 +71,7 @@ def kernel_of(group: str, kernels: Collection[str]) -> str | None:
     >>> kernel_of("fused_dense_relu", ["fused_dense_relu1_prepacked", "softmax1"])
     'fused_dense_relu1_prepacked'
     """
-    by_origin = {origin_of(kernel): kernel for kernel in kernels}
+    by_origin = {origin: kernel for kernel in kernels for origin in origins_of(kernel)}
     return by_origin.get(f"{group}1", by_origin.get(group))
 
 
@@ -151,9 +151,7 @@ class _Walk:
                 )
         return self.value(body.body, group)
 
-    def value(
-        self, expr: RelaxExpr, group: int | None, info: StructInfo | None = None
-    ) -> Sources:
+    def value(self, expr: RelaxExpr, group: int | None, info: StructInfo | None = None) -> Sources:
         """Where a value comes from; a call is a node."""
         if isinstance(expr, Var):
             return self.values.get(id(expr), ())

@@ -17,8 +17,8 @@ from weft.tir.function import PrimFunc
 from weft.tir.printed_lines import line_of
 from weft.tir.stmt import Stmt
 from weft.viz.assembly import Located, facts_of, read_assembly, read_llvm
-from weft.viz.lowering import Lowering, Printed
 from weft.viz.loops import loop_rows
+from weft.viz.lowering import Lowering, Printed
 from weft.viz.texts import Texts
 
 Row = dict[str, object]
@@ -102,14 +102,12 @@ def _origins(lowered: Printed) -> Mapping[int, int]:
 
 
 def links_of(origins: Mapping[int, int], llvm: Located, assembly: Located) -> list[Link]:
-    """The lines that belong together; each line of LLVM IR and of assembly is in one link at most.
+    r"""The lines that belong together; a line of LLVM IR or of assembly is in one link at most.
 
-    >>> links_of({4: 2}, Located("a", (4,)), Located("b\\nc", (0, 4)))
+    >>> links_of({4: 2}, Located("a", (4,)), Located("b\nc", (0, 4)))
     [(2, 4, 0, 2), (2, 4, 1, 0)]
     """
-    links = {
-        (origins.get(line, 0), line, at, 0) for at, line in enumerate(llvm.lines, 1) if line
-    }
+    links = {(origins.get(line, 0), line, at, 0) for at, line in enumerate(llvm.lines, 1) if line}
     links |= {
         (origins.get(line, 0), line, 0, at) for at, line in enumerate(assembly.lines, 1) if line
     }

@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from weft.driver.build import build
+from weft.ir.node import expect
 from weft.runtime.ndarray import array
-from weft.script import tir as T
+from weft.script.parser.entry import from_source
 from weft.target.machine import machine_of
 from weft.tir.function import PrimFunc
 
@@ -29,25 +30,30 @@ MOVED: Final = 1 << 24
 TURNS: Final = 9
 
 
+PEAK: Final = """
+from tvm.script import tir as T
+
+@T.prim_func
+def peak(X: T.Buffer(({chains}, {lanes}), "float32"), S: T.Buffer((2,), "float32")):
+    T.func_attr({{"global_symbol": "peak", "tir.noalias": True}})
+    chain = T.alloc_buffer(({chains}, {lanes}), "float32")
+    for m in T.unroll({chains}):
+        for n in T.vectorized({lanes}):
+            chain[m, n] = X[m, n]
+    for r in range({rounds}):
+        for m in T.unroll({chains}):
+            for n in T.vectorized({lanes}):
+                chain[m, n] = chain[m, n] * S[0] + S[1]
+    for m in T.unroll({chains}):
+        for n in T.vectorized({lanes}):
+            X[m, n] = chain[m, n]
+"""
+
+
 def peak_program(lanes: int, chains: int, rounds: int) -> PrimFunc:
     """Independent chains of multiply-adds that stay in registers."""
-
-    @T.prim_func
-    def peak(X: T.Buffer((chains, lanes), "float32"), S: T.Buffer((2,), "float32")):
-        T.func_attr({"global_symbol": "peak", "tir.noalias": True})
-        chain = T.alloc_buffer((chains, lanes), "float32")
-        for m in T.unroll(chains):
-            for n in T.vectorized(lanes):
-                chain[m, n] = X[m, n]
-        for _ in range(rounds):
-            for m in T.unroll(chains):
-                for n in T.vectorized(lanes):
-                    chain[m, n] = chain[m, n] * S[0] + S[1]
-        for m in T.unroll(chains):
-            for n in T.vectorized(lanes):
-                X[m, n] = chain[m, n]
-
-    return peak
+    text = PEAK.format(lanes=lanes, chains=chains, rounds=rounds)
+    return expect(from_source(text), PrimFunc)
 
 
 def chains_of(vector_registers: int) -> int:

@@ -66,8 +66,9 @@ def flops_of(stmt: Stmt) -> float | None:
     """Operations of a statement; None where they depend on data or on symbols."""
     if isinstance(stmt, For):
         inner = flops_of(stmt.body)
-        is_known = inner is not None and isinstance(stmt.extent, IntImm)
-        return stmt.extent.value * inner if is_known else None
+        if inner is None or not isinstance(stmt.extent, IntImm):
+            return None
+        return stmt.extent.value * inner
     if isinstance(stmt, BlockRealize):
         return flops_of(stmt.block.body)
     if isinstance(stmt, SeqStmt):
@@ -101,7 +102,9 @@ def touched(regions: Iterable[BufferRegion], analyzer: Analyzer) -> int | None:
         if buffer.scope() == "local":
             continue
         elements = 1
-        for extent, whole in zip([axis.extent for axis in region.region], buffer.shape, strict=True):
+        for extent, whole in zip(
+            [axis.extent for axis in region.region], buffer.shape, strict=True
+        ):
             limits = [analyzer.const_int_bound(item).max_value for item in (extent, whole)]
             if min(limits) >= _UNBOUNDED:
                 return None

@@ -76,9 +76,7 @@ def lower_again(kernels: Mapping[str, PrimFunc], target: Target, context: PassCo
     return result
 
 
-def _forms(
-    name: str, func: PrimFunc, steps: list[Pass], seconds: list[float]
-) -> list[IRModule]:
+def _forms(name: str, func: PrimFunc, steps: list[Pass], seconds: list[float]) -> list[IRModule]:
     """A kernel before the first pass and after each; adds to the seconds of each."""
     named = func if "global_symbol" in func.attrs else func.with_attr("global_symbol", name)
     module = IRModule({name: named})

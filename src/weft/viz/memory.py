@@ -70,9 +70,7 @@ def arena_of(host: HostFunction, symbols: Mapping[Var, int]) -> Row:
 
 def _users(steps: Sequence[Step], buffer: Buffer, first: int) -> list[str]:
     users = [
-        step_name(step)
-        for step in steps[first + 1 :]
-        if any(used is buffer for used in step.uses)
+        step_name(step) for step in steps[first + 1 :] if any(used is buffer for used in step.uses)
     ]
     return list(dict.fromkeys(users))
 

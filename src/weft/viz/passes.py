@@ -23,9 +23,7 @@ class States:
 
     def put(self, functions: Iterable[tuple[GlobalVar, BaseFunc]]) -> int:
         """The number of a state."""
-        named = [
-            (var.name_hint, self.texts.of(func, var.name_hint)) for var, func in functions
-        ]
+        named = [(var.name_hint, self.texts.of(func, var.name_hint)) for var, func in functions]
         key = tuple(sorted(named))
         if key not in self._known:
             self._known[key] = len(self.rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from weft.driver.recording import Recording
-from weft.viz.schedules import attempt_of
+from weft.viz.schedules import attempts_of
 
 Row = dict[str, object]
 
@@ -61,10 +61,8 @@ _ALGORITHMS: Final = {
 
 def _algorithms(record: Recording, _memory: Mapping[str, object]) -> Iterable[Row]:
     for kernel in record.kernels():
-        attempt = attempt_of(kernel, record.attempts)
-        if attempt is None:
-            continue
-        names = [*([attempt.rule] if attempt.rule else []), *attempt.fitted]
+        attempts = attempts_of(kernel, record.attempts)
+        names = [name for at in attempts for name in (at.rule, *at.fitted) if name is not None]
         for name in dict.fromkeys(names):
             if name in _ALGORITHMS:
                 yield _row("algorithm", f"{kernel} computes by {_ALGORITHMS[name][0]}", kernel)

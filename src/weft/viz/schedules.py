@@ -1,9 +1,10 @@
-"""How kernels got their schedules: rules that fitted, rules that did not, the trace step by step."""
+"""How kernels got their schedules: rules that fitted or did not, and the trace step by step."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from weft.driver.recording import Attempt
 from weft.ir.module import IRModule
@@ -14,22 +15,30 @@ from weft.tir.schedule.trace import Trace
 from weft.viz.texts import Texts
 
 Row = dict[str, object]
+_SUFFIX: Final = re.compile(r"(?:_(?:prepacked|weight_prepack|inplace)(?:_\d+)?)+$")
+"""What passes after schedules append to a kernel's name."""
 
 
-def schedule_row(attempt: Attempt | None, texts: Texts) -> Row:
-    """The schedule of a kernel; without a rule where nothing scheduled it."""
-    if attempt is None:
-        return {"rule": None, "refused": [], "start": None, "steps": []}
-    rule = attempt.rule
-    if rule is not None and attempt.fitted:
-        rule += ": " + ", ".join(dict.fromkeys(attempt.fitted))
-    refused = dict.fromkeys(attempt.refused)
+def schedule_row(attempts: Sequence[Attempt], texts: Texts) -> Row:
+    """The schedule of a kernel, or of those that were merged to it; no rule: nothing scheduled it.
+
+    Merged kernels have the steps of all, one after the other.
+    """
+    refused = dict.fromkeys([pair for attempt in attempts for pair in attempt.refused])
+    rules = [rule_of(attempt) for attempt in attempts if attempt.rule is not None]
+    start = texts.of(attempts[0].func, attempts[0].kernel) if attempts else None
     return {
-        "rule": rule,
+        "rule": "; ".join(rules) or None,
         "refused": [{"rule": name, "reason": _brief(reason)} for name, reason in refused],
-        "start": texts.of(attempt.func, attempt.kernel),
-        "steps": _steps(attempt, texts),
+        "start": start,
+        "steps": [row for attempt in attempts for row in _steps(attempt, texts)],
     }
+
+
+def rule_of(attempt: Attempt) -> str:
+    """The rule that scheduled a kernel, with its programs."""
+    programs = ", ".join(dict.fromkeys(attempt.fitted))
+    return f"{attempt.rule}: {programs}" if programs else str(attempt.rule)
 
 
 def _brief(reason: str) -> str:
@@ -74,16 +83,18 @@ def _only(module: IRModule) -> PrimFunc:
     return func
 
 
-def origin_of(kernel: str) -> str:
-    """The name that a kernel had when it was scheduled.
+def origins_of(kernel: str) -> list[str]:
+    """The names that a kernel had when it was scheduled: several if it was merged of some.
 
-    >>> origin_of("dense1_prepacked"), origin_of("dense1_weight_prepack")
-    ('dense1', 'dense1')
+    >>> origins_of("dense1_prepacked"), origins_of("dense1_and_relu1_inplace")
+    (['dense1'], ['dense1', 'relu1'])
     """
-    return re.sub(r"_(?:prepacked|weight_prepack)(?:_?\d+)?$", "", kernel)
+    return [_SUFFIX.sub("", part) for part in kernel.split("_and_")]
 
 
-def attempt_of(kernel: str, attempts: Sequence[Attempt]) -> Attempt | None:
-    """How the kernel of a name got its schedule; None if it was not scheduled by a rule."""
+def attempts_of(kernel: str, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """How the kernel of a name, or each that was merged to it, got its schedule."""
     by_name = {attempt.kernel: attempt for attempt in attempts}
-    return by_name.get(kernel) or by_name.get(origin_of(kernel))
+    if kernel in by_name:
+        return [by_name[kernel]]
+    return [by_name[name] for name in origins_of(kernel) if name in by_name]

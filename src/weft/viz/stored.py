@@ -14,6 +14,7 @@ from weft.driver.recording import Recording, recording
 from weft.driver.sources import Imported
 from weft.ir.transform import PassContext
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.model.values import as_array
 from weft.support import slots
 from weft.support.errors import UnsupportedError
 from weft.target.target import Target, target_meant
@@ -21,9 +22,7 @@ from weft.viz.collect import Call
 from weft.viz.picture import Picture
 
 
-def picture_of_compiled(
-    model: CompiledModel, title: str = "", call: Call | None = None
-) -> Picture:
+def picture_of_compiled(model: CompiledModel, title: str = "", call: Call | None = None) -> Picture:
     """A picture of a compiled model; without passes and kernels where it has no module.
 
     Args:
@@ -38,7 +37,8 @@ def picture_of_compiled(
         module = model.mod
     except UnsupportedError:
         return Picture(Recording(origin.target, origin.context), title, model, call)
-    imported = Imported(module, model.signature, model.states, model.entry)
+    states = [as_array(state) for state in model.states]
+    imported = Imported(module, model.signature, states, model.entry)
     with origin.context, recording(origin.target) as record:
         again = compile_imported(imported, origin.target, origin.pipelines)
     again.num_threads = model.num_threads
@@ -54,9 +54,7 @@ def _of_file(model: CompiledModel) -> CompiledAs:
     return CompiledAs(target, ("weft", "default"), PassContext())
 
 
-def _picture(
-    model: CompiledModel, args: Sequence[object], kwargs: Mapping[str, object]
-) -> Picture:
+def _picture(model: CompiledModel, args: Sequence[object], kwargs: Mapping[str, object]) -> Picture:
     return picture_of_compiled(model, "", Call(args, kwargs) if args or kwargs else None)
 
 

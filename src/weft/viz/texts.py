@@ -44,10 +44,10 @@ def text_of(func: BaseFunc, name: str) -> str:
 
 
 def without_header(text: str) -> str:
-    """A script without the comments that explain its prefixes, and without the remark at its end.
+    r"""A script without the comments that explain its prefixes and those at its end.
 
-    >>> without_header("# from tvm.script import tir as T\\n\\n@T.prim_func\\ndef f():\\n    pass")
-    '@T.prim_func\\ndef f():\\n    pass'
+    >>> without_header("# from tvm.script import tir as T\n\n@T.prim_func\ndef f():\n    pass")
+    '@T.prim_func\ndef f():\n    pass'
     """
     lines = text.split("\n")
     start = next((at for at, line in enumerate(lines) if line and line[0] != "#"), 0)

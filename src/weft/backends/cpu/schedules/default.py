@@ -125,14 +125,10 @@ def _with_its_producers(
             for block in group:
                 waiting.remove(block)
             return scheduled
-    scheduled = _tried(
-        "transposed", sch, lambda trial: transposed.schedule(trial, result, machine)
-    )
+    scheduled = _tried("transposed", sch, lambda trial: transposed.schedule(trial, result, machine))
     if scheduled is not sch:
         return scheduled
-    return _tried(
-        "elementwise", sch, lambda trial: elementwise.schedule(trial, result, machine)
-    )
+    return _tried("elementwise", sch, lambda trial: elementwise.schedule(trial, result, machine))
 
 
 def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:

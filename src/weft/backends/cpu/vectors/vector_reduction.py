@@ -39,8 +39,8 @@ from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
-from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.printed_lines import with_line_of
+from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.lower_opaque_block import allocate

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
 from typing import Final
 
 from weft.relax.analysis.op_pattern import OpPatternKind
@@ -214,9 +213,7 @@ _NAMES: Final[Mapping[OpPatternKind, str]] = {
 }  # fmt: skip
 
 
-def why_apart(
-    nodes: Sequence[FusionNode], roots: Sequence[int]
-) -> Iterator[tuple[int, int, str]]:
+def why_apart(nodes: Sequence[FusionNode], roots: Sequence[int]) -> Iterator[tuple[int, int, str]]:
     """(producer, consumer, reason) of each pair of neighbours in different groups.
 
     ``roots`` is what ``partition`` gave for ``nodes``.
