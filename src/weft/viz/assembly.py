@@ -95,11 +95,7 @@ class Facts:
 
 
 def facts_of(assembly: str, triple: str) -> Facts:
-    """Read the vectors of assembly for a system.
-
-    >>> facts_of("vaddps %ymm1, %ymm2, %ymm0", "x86_64-unknown-linux-gnu")
-    Facts(vector_bits=256, registers=3, spills=0)
-    """
+    """Read the vectors of assembly for a system, named by its triple."""
     row = architecture_of(triple)
     used: set[int] = set()
     widest = None

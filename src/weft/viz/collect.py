@@ -14,7 +14,7 @@ from weft.viz.fusion import fusion_rows
 from weft.viz.graphs import graph_rows
 from weft.viz.kernels import kernel_rows
 from weft.viz.lowering import Lowering, lower_again
-from weft.viz.memory import memory_of
+from weft.viz.memory import memory_of, packed_for, weight_bytes
 from weft.viz.passes import States, lowering_rows
 from weft.viz.passes import graph_rows as pass_rows
 from weft.viz.report import report_rows
@@ -48,29 +48,17 @@ def page_data(
     texts = Texts()
     states = States(texts)
     kernels = record.kernels()
-    passes = pass_rows(record.passes, states)
     lowering = lower_again(kernels, record.target, record.context)
-    passes += _lowering_rows(lowering, states)
-    entry = "main" if model is None else model.entry
-    memory = memory_of(record, entry, _symbols(record, model, call))
-    profile, reason = (None, "it was not measured")
-    if model is not None and call is not None:
-        profile, reason = profile_of(record, model, call.args, call.kwargs)
+    passes = [*pass_rows(record.passes, states), *_lowering_rows(lowering, states)]
+    memory = memory_of(
+        record, "main" if model is None else model.entry, _symbols(record, model, call)
+    )
+    profile, reason = _measured(record, model, call)
     rows = kernel_rows(lowering, record.target, texts)
-    weights = memory["weights"]
-    assert isinstance(weights, list)
     for row in rows:
         name = str(row["name"])
-        row["packed_weights"] = [
-            weight["name"]
-            for weight in weights
-            if weight["kernel"] == name and weight["kind"] == "packed"
-        ]
+        row["packed_weights"] = packed_for(name, memory)
         row["schedule"] = schedule_row(attempts_of(name, record.attempts), texts)
-    report = report_rows(record, memory, _threads(profile))
-    if profile is None:
-        report.append({"topic": "time", "text": f"No times: {reason}", "kernel": None})
-    seconds = None if model is None or call is None else call_seconds(model, call.args, call.kwargs)
     return {
         "version": VERSION,
         "title": title,
@@ -79,10 +67,10 @@ def page_data(
         "summary": {
             "kernels": len(kernels),
             "passes": len(passes),
-            "weight_bytes": sum(weight["bytes"] for weight in weights),
+            "weight_bytes": weight_bytes(memory),
             "arena_bytes": memory["arena_bytes"],
             "compile_seconds": round(record.seconds, 4),
-            "call_us": None if seconds is None else round(seconds * 1e6, 2),
+            "call_us": _microseconds(model, call),
         },
         "texts": texts.by_digest,
         "states": states.rows,
@@ -93,8 +81,29 @@ def page_data(
         "memory": memory,
         "profile": profile,
         "compile": compile_of(record),
-        "report": report,
+        "report": [*report_rows(record, memory, _threads(profile)), *_no_times(reason)],
     }
+
+
+def _measured(
+    record: Recording, model: CompiledModel | None, call: Call | None
+) -> tuple[Row | None, str]:
+    """The part ``profile``, or the reason why there is none."""
+    if model is None:
+        return None, "functions are called from Python, with arguments that only the caller has"
+    if call is None:
+        return None, "no arguments of a call were given"
+    return profile_of(record, model, call.args, call.kwargs)
+
+
+def _no_times(reason: str) -> list[Row]:
+    return [{"topic": "time", "text": f"no times: {reason}", "kernel": None}] if reason else []
+
+
+def _microseconds(model: CompiledModel | None, call: Call | None) -> float | None:
+    if model is None or call is None:
+        return None
+    return round(call_seconds(model, call.args, call.kwargs) * 1e6, 2)
 
 
 def _lowering_rows(lowering: Lowering, states: States) -> list[Row]:

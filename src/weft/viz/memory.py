@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.driver.recording import PassRun, Recording
 from weft.ir.expr import GlobalVar, IntImm, StringImm
@@ -117,6 +118,18 @@ def weight_rows(record: Recording) -> list[Row]:
                     "kernel": kernel,
                 }
     return list(rows.values())
+
+
+def weight_bytes(memory: Row) -> int:
+    """The bytes of all weights of the part ``memory``."""
+    weights: Any = memory["weights"]
+    return sum(row["bytes"] for row in weights)
+
+
+def packed_for(kernel: str, memory: Row) -> list[str]:
+    """The weights that were copied into the layout of a kernel."""
+    weights: Any = memory["weights"]
+    return [r["name"] for r in weights if r["kernel"] == kernel and r["kind"] == "packed"]
 
 
 def constants_of(runs: Sequence[PassRun]) -> list[Constant]:

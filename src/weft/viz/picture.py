@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import html
-import importlib
 import json
 from pathlib import Path
+from typing import Any
 
 from weft.driver.compile import compile as compile_model
 from weft.driver.recording import Recording, recording
 from weft.runtime.artifact.weft_file import as_path
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.lazy_property import lazy_property
+from weft.target.target import target_meant
 from weft.viz.collect import Call, page_data
+from weft.viz.html import page
 
 HEIGHT = 760
 
@@ -49,8 +51,7 @@ class Picture:
     @lazy_property
     def html(self) -> str:
         """The page: one HTML file that needs no other."""
-        page = importlib.import_module("weft.viz.html")
-        return str(page.page(self.data))
+        return page(self.data)
 
     def json(self) -> str:
         """``data`` as JSON text."""
@@ -72,23 +73,16 @@ class Picture:
         )
 
 
-def picture_of(
-    model: object,
-    examples: object = None,
-    *,
-    title: str = "",
-    call: Call | None = None,
-    **options: object,
-) -> Picture:
+def picture_of(model: Any, examples: Any = None, *, title: str = "", **options: Any) -> Picture:
     """Compile something that ``weft.compile`` takes, and record it.
 
-    Models come from no cache of models, kernels may come from the cache of code.
+    Models come from no cache of models, kernels may come from the cache of code. ``call`` of the
+    picture can be set, for times.
 
     Args:
         model: as for ``weft.compile``: also a module of PrimFuncs, or one PrimFunc.
         examples: as for ``weft.compile``.
         title: the name of the model; default: its class.
-        call: arguments of a call, for times.
         options: as for ``weft.compile``.
 
     >>> import weft
@@ -98,7 +92,8 @@ def picture_of(
     >>> [kernel["name"] for kernel in picture_of(func).data["kernels"]]
     ['main']
     """
-    with recording(options.get("target")) as record:  # type: ignore[arg-type] # as compile checks
-        built = compile_model(model, examples, cache=False, **options)  # type: ignore[arg-type]
+    target = target_meant(options.get("target"))
+    with recording(target) as record:
+        built = compile_model(model, examples, cache=False, **options)
     compiled = built if isinstance(built, CompiledModel) else None
-    return Picture(record, title or type(model).__name__, compiled, call)
+    return Picture(record, title or type(model).__name__, compiled)
