@@ -113,7 +113,7 @@ def weight_rows(record: Recording) -> list[Row]:
                 kind = "as given" if is_given else "packed" if is_packed else "transformed"
                 rows[id(data)] = {
                     "name": f"constant{len(rows)} {data.dtype}{list(data.shape)}",
-                    "bytes": _size_of(data),
+                    "bytes": size_of(data),
                     "kind": kind,
                     "kernel": kernel,
                 }
@@ -156,5 +156,6 @@ def _arguments(call: Call) -> list[tuple[Constant, str | None]]:
     return pairs
 
 
-def _size_of(data: NDArray) -> int:
+def size_of(data: NDArray) -> int:
+    """The bytes of an array."""
     return math.prod(int(extent) for extent in data.shape) * DataType(str(data.dtype)).bits // 8

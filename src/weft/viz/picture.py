@@ -14,6 +14,7 @@ from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.lazy_property import lazy_property
 from weft.target.target import target_meant
 from weft.viz.collect import Call, page_data
+from weft.viz.held import with_held
 from weft.viz.html import page
 
 HEIGHT = 760
@@ -46,7 +47,10 @@ class Picture:
     @lazy_property
     def data(self) -> dict[str, object]:
         """The content of the page, as JSON has it (docs/design/0022-pictures.md)."""
-        return page_data(self.record, self.title, self.model, self.call)
+        data = page_data(self.record, self.title, self.model, self.call)
+        if self.record.module is None and self.model is not None:
+            return with_held(data, self.model)
+        return data
 
     @lazy_property
     def html(self) -> str:
