@@ -33,12 +33,12 @@ def convolutional() -> IRModule:
 
 def layered(rows: object = 20) -> IRModule:
     """Two layers with softmax, for a number of rows that may be a symbol."""
-    x = relax.Var("x", relax.TensorStructInfo((rows, 64), "float32"))
+    x = relax.Var("x", relax.TensorStructInfo((rows, 256), "float32"))
     nn, builder = relax.op.nn, relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
-            hidden = builder.emit(nn.relu(relax.op.matmul(x, weight(64, 48))))
-            scores = builder.emit(relax.op.matmul(hidden, weight(48, 10, seed=1)))
+            hidden = builder.emit(nn.relu(relax.op.matmul(x, weight(256, 128))))
+            scores = builder.emit(relax.op.matmul(hidden, weight(128, 10, seed=1)))
             out = builder.emit_output(nn.softmax(scores))
         builder.emit_func_output(out)
     module: IRModule = builder.get()

@@ -50,7 +50,7 @@ def network() -> Picture:
 def symbolic() -> Picture:
     """Two layers of any number of rows, called with 12."""
     picture = picture_of(layered(tir.Var("n", "int64")), title="layers")
-    picture.call = Call((np.ones((12, 64), "float32"),))
+    picture.call = Call((np.ones((12, 256), "float32"),))
     return picture
 
 
@@ -138,7 +138,7 @@ def test_memory_rectangles_do_not_overlap(network):
 
 def test_symbolic_memory_is_that_of_the_call(symbolic):
     memory = symbolic.data["memory"]
-    assert sorted(buffer["bytes"] for buffer in memory["buffers"]) == [12 * 10 * 4, 12 * 48 * 4]
+    assert sorted(buffer["bytes"] for buffer in memory["buffers"]) == [12 * 10 * 4, 12 * 128 * 4]
 
 
 def test_weights_say_what_became_of_them(network):
@@ -219,7 +219,7 @@ def test_each_kernel_has_a_native_time_in_order(network):
 def test_operations_of_a_product_are_counted(symbolic):
     calls = symbolic.data["profile"]["calls"]
     product = next(call for call in calls if "matmul" in call["kernel"])
-    assert product["gflop"] == pytest.approx(12 * 48 * (2 * 64 + 1) / 1e9)
+    assert product["gflop"] == pytest.approx(12 * 128 * (2 * 256 + 1) / 1e9)
 
 
 def test_a_clocked_host_computes_the_same(network):
@@ -245,7 +245,7 @@ def test_cache_hits_are_told(monkeypatch, tmp_path):
 
 def test_a_model_shows_itself_in_a_notebook(tmp_path):
     model = weft.compile(layered())
-    picture = model.viz(np.ones((20, 64), "float32"))
+    picture = model.viz(np.ones((20, 256), "float32"))
     assert "<iframe" in picture._repr_html_()
     assert picture.data["profile"]["calls"]
     page = picture.save(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -255,7 +255,7 @@ def test_a_model_shows_itself_in_a_notebook(tmp_path):
 
 def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
     weft.compile(layered()).save(tmp_path / "m.weft")
-    picture = weft.load(tmp_path / "m.weft").viz(np.ones((20, 64), "float32"))
+    picture = weft.load(tmp_path / "m.weft").viz(np.ones((20, 256), "float32"))
     check_picture(picture.data)
     assert picture.data["summary"]["weight_bytes"] > 0
     assert any("def main" in text for text in picture.data["texts"].values())
