@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from weft.codegen.llvm.emit import emit_module
 from weft.driver.pipeline import lower_tir
 from weft.driver.recording import recording
 from weft.script import tir as T
+from weft.support.errors import IRValueError, UnsupportedError
 from weft.target.host import llvm_options
 from weft.viz.assembly import facts_of
 from weft.viz.collect import Call
@@ -259,6 +261,30 @@ def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
     check_picture(picture.data)
     assert picture.data["summary"]["weight_bytes"] > 0
     assert any("def main" in text for text in picture.data["texts"].values())
+
+
+def test_drawings_are_svg_with_a_shape_for_each_thing(network):
+    shapes = {
+        network.arena: ("<rect", len(network.data["memory"]["buffers"])),
+        network.roofline: (
+            "<circle",
+            len([c for c in network.data["profile"]["calls"] if c["gflop"] and c["bytes"]]),
+        ),
+        network.loops("max_pool2d1"): ("<rect", None),
+    }
+    for drawing, (shape, count) in shapes.items():
+        root = ElementTree.fromstring(drawing._repr_svg_())
+        assert root.tag.endswith("svg")
+        assert count is None or drawing.svg.count(shape) == count
+    kernel = next(k for k in network.data["kernels"] if k["name"] == "max_pool2d1")
+    assert network.loops("max_pool2d1").svg.count("<rect") == len(kernel["loops"])
+
+
+def test_drawings_that_there_are_not_are_refused(network):
+    with pytest.raises(IRValueError, match="there is no kernel 'pool'; there are fused_conv2d"):
+        network.loops("pool")
+    with pytest.raises(UnsupportedError, match="no times were measured"):
+        _ = picture_of(layered()).roofline
 
 
 def test_spills_are_counted_for_each_system():

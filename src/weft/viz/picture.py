@@ -11,11 +11,13 @@ from weft.driver.compile import compile as compile_model
 from weft.driver.recording import Recording, recording
 from weft.runtime.artifact.weft_file import as_path
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.support.errors import IRValueError
 from weft.support.lazy_property import lazy_property
 from weft.target.target import target_meant
 from weft.viz.collect import Call, page_data
 from weft.viz.held import with_held
 from weft.viz.html import page
+from weft.viz.svg import Drawing, draw_arena, draw_loops, draw_roofline
 
 HEIGHT = 760
 
@@ -23,7 +25,8 @@ HEIGHT = 760
 class Picture:
     """What the compiler did to a model, as data (``data``), page (``html``) and file (``save``).
 
-    Everything is computed when it is first asked for. A notebook shows the page in a frame.
+    Everything is computed when it is first asked for. A notebook shows the page in a frame, and
+    ``arena``, ``roofline`` and ``loops(kernel)`` as drawings.
 
     Args:
         record: what was recorded.
@@ -51,6 +54,26 @@ class Picture:
         if self.record.module is None and self.model is not None:
             return with_held(data, self.model)
         return data
+
+    @property
+    def arena(self) -> Drawing:
+        """Working memory over the steps of a call."""
+        memory: Any = self.data["memory"]
+        return draw_arena(memory)
+
+    @property
+    def roofline(self) -> Drawing:
+        """The kernels below what the machine can do; UnsupportedError without times."""
+        profile: Any = self.data["profile"]
+        return draw_roofline(profile)
+
+    def loops(self, kernel: str) -> Drawing:
+        """The loop nest of a kernel; IRValueError for an unknown name."""
+        kernels: Any = self.data["kernels"]
+        by_name = {row["name"]: row for row in kernels}
+        if kernel not in by_name:
+            raise IRValueError(f"there is no kernel {kernel!r}; there are {', '.join(by_name)}")
+        return draw_loops(by_name[kernel])
 
     @lazy_property
     def html(self) -> str:
