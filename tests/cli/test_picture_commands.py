@@ -63,7 +63,7 @@ def test_viz_writes_a_page_its_data_and_a_trace(folder, capsys):
     assert (folder / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     events = json.loads((folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
     kernels = [event["name"] for event in events if event.get("cat") == "kernel"]
-    assert kernels == [call["kernel"] for call in data["profile"]["calls"]]
+    assert set(kernels) == {call["kernel"] for call in data["profile"]["calls"]}
     passes = [event for event in events if event.get("cat") == "pass"]
     assert len(passes) == len(data["passes"])
     assert all(event["dur"] >= 0 for event in passes)

@@ -207,15 +207,15 @@ def test_passes_that_changed_nothing_keep_the_state(network):
     assert rows["tir.VectorizeLoop"]["before"] != rows["tir.VectorizeLoop"]["after"]
 
 
-def test_each_kernel_has_a_native_time_in_order(network):
+def test_each_call_of_a_kernel_has_a_native_time_and_its_threads(network):
     profile, steps = network.data["profile"], network.data["memory"]["steps"]
     assert [call["kernel"] for call in profile["calls"]] == steps
     assert all(call["us"] > 0 for call in profile["calls"])
     assert [call["index"] for call in profile["calls"]] == list(range(len(steps)))
-    ends = [0.0]
+    assert {row["kernel"] for row in profile["activity"]} == set(steps)
     for row in profile["activity"]:
-        assert ends[-1] <= row["begin_us"] < row["end_us"]
-        ends.append(row["end_us"])
+        assert 0 <= row["begin_us"] < row["end_us"]
+        assert 0 <= row["thread"] < profile["threads"]
 
 
 def test_operations_of_a_product_are_counted(symbolic):

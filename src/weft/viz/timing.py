@@ -1,9 +1,7 @@
 """The native time of each kernel in its place: between its neighbours, with their data in caches.
 
-The host function is compiled once more with a reading of the clock before and after each call of a
-kernel; kernels are those of the model, from the cache. A reading takes about 25 ns, and the times
-are those of the run of median length. A kernel in a loop of the host has the time of its last
-round.
+Times are medians of several runs of a ``ClockedModel``; threads are watched in others, so that it
+does not cost the times anything.
 """
 
 from __future__ import annotations
@@ -12,110 +10,26 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
-from weft.driver.build import build_lowered
 from weft.driver.recording import Recording
-from weft.ir.expr import GlobalVar, IntImm, PrimExpr
-from weft.ir.functor import Mutator, substitute
-from weft.ir.module import IRModule
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import substitute
 from weft.relax.vm.host import HostFunction
-from weft.relax.vm.lower import lower_functions
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.flops import flops_of
 from weft.runtime.threads.parallel import num_threads, own_num_threads
 from weft.support.errors import TVMError
-from weft.support.events import observing
-from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Call, Var
-from weft.tir.function import PrimFunc
-from weft.tir.stmt import Evaluate, Stmt, seq
+from weft.tir.expr import Var
+from weft.viz.clocked import RUNS, WARM, CallOfKernel, ClockedModel, Run, middle_of
 from weft.viz.limits import LARGEST, copy_gbs, peak_gflops
+from weft.viz.threads import WatchedServices
 
 Row = dict[str, object]
-MONOTONIC: Final = 1
-"""The number of the clock, as Linux has it."""
-RUNS: Final = 15
-WARM: Final = 3
-
-
-@dataclass(frozen=True)
-class CallOfKernel:
-    """A call of a kernel in the host function, in the order of the program."""
-
-    kernel: str
-    arguments: tuple[object, ...]
-    """Buffers and numbers of the host."""
-
-
-class _Clocked(Mutator):
-    """Surrounds each call of a kernel with readings of the clock into a table."""
-
-    def __init__(self, kernels: Mapping[str, PrimFunc], table: np.ndarray) -> None:
-        super().__init__()
-        self.kernels, self.table = kernels, table
-        self.calls: list[CallOfKernel] = []
-
-    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
-        """A call of a kernel; other statements stay."""
-        call = stmt.value
-        if not isinstance(call, Call) or not isinstance(call.op, GlobalVar):
-            return stmt
-        if call.op.name_hint not in self.kernels or len(self.calls) == len(self.table) // 2:
-            return stmt
-        at = 2 * len(self.calls)
-        self.calls.append(CallOfKernel(call.op.name_hint, tuple(call.args)))
-        return seq(self._reading(at), stmt, self._reading(at + 1))
-
-    def _reading(self, at: int) -> Stmt:
-        address = self.table.ctypes.data + at * self.table.itemsize * 2
-        place = IntImm("int64", address)
-        return Evaluate(op.call_extern("int32", "clock_gettime", MONOTONIC, place))
-
-
-MOST_CALLS: Final = 4096
-
-
-class TimedModel:
-    """A model whose host function reads the clock around each call of a kernel."""
-
-    def __init__(self, record: Recording, model: CompiledModel) -> None:
-        assert record.module is not None
-        self.record, self.model = record, model
-        self.table = np.zeros((2 * MOST_CALLS, 2), np.int64)
-        lowered = lower_functions(record.module)
-        self.host: HostFunction | None = lowered.hosts.get(model.entry)
-        self.calls: list[CallOfKernel] = []
-        if self.host is None:
-            return
-        clocked = _Clocked(record.kernels(), self.table)
-        func = self.host.func
-        timed = func.with_(body=clocked.visit(func.body))
-        self.calls = clocked.calls
-        lowered.hosts[model.entry] = replace(self.host, func=timed)
-        lowered.tir = IRModule({**dict(lowered.tir.functions)})
-        lowered.tir[self.host.symbol] = timed
-        with record.target, record.context, observing(None):
-            executable = build_lowered(lowered, record.target)
-        self.timed = CompiledModel(
-            executable, model.signature, entry=model.entry, states=model.states,
-            num_threads=model.num_threads,
-        )  # fmt: skip
-
-    def measure(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[np.ndarray]:
-        """Run the model; the nanoseconds at which each call began and ended, of each run."""
-        runs = []
-        for turn in range(WARM + RUNS):
-            self.timed(*args, **kwargs)
-            if turn >= WARM:
-                stamps = self.table[: 2 * len(self.calls)]
-                runs.append((stamps[:, 0] * 1_000_000_000 + stamps[:, 1]).reshape(-1, 2))
-        return runs
 
 
 def profile_of(
@@ -125,7 +39,7 @@ def profile_of(
     if record.lowered is None:
         return None, "it is no model: its kernels are called from Python"
     try:
-        timed = TimedModel(record, model)
+        timed = ClockedModel(record, model)
     except TVMError as error:
         return None, f"the clocked host function cannot be compiled: {error}"
     if timed.host is None:
@@ -135,31 +49,53 @@ def profile_of(
     threads = model.num_threads or num_threads()
     symbols = symbols_of(timed.host, model, args, kwargs)
     launching = _launching(model, timed.calls)
-    lengths = [int(run[-1, 1] - run[0, 0]) if len(run) else 0 for run in runs]
-    middle = runs[lengths.index(statistics.median_low(lengths))]
     rows = []
     for index, call in enumerate(timed.calls):
-        took = float(np.median([run[index, 1] - run[index, 0] for run in runs])) / 1e3
+        lengths = [run.calls[index, 1] - run.calls[index, 0] for run in runs]
         count = threads if call.kernel in launching else 1
+        took = float(np.median(lengths)) / 1e3
         rows.append(call_row(timed.model, call, index, took, count, symbols))
-    begin = int(middle[0, 0]) if len(middle) else 0
-    activity = [
-        {
-            "thread": 0,
-            "kernel": call.kernel,
-            "begin_us": (int(stamps[0]) - begin) / 1e3,
-            "end_us": (int(stamps[1]) - begin) / 1e3,
-        }
-        for call, stamps in zip(timed.calls, middle, strict=True)
-    ]
+    watched = ClockedModel(record, model, WatchedServices())
+    middle = middle_of(watched.measure(args, kwargs))
     return {
         "threads": threads,
         "runs": RUNS,
         "peak_gflops": round(peak_gflops(threads), 1),
         "bandwidth_gbs": round(copy_gbs(LARGEST, threads), 2),
         "calls": rows,
-        "activity": activity,
+        "activity": activity_of([call.kernel for call in watched.calls], middle),
     }, ""
+
+
+def activity_of(kernels: Sequence[str], run: Run) -> list[Row]:
+    """When each thread worked at which kernel, in microseconds from the first call's begin.
+
+    A kernel that no other thread takes part in is one row of thread 0, which calls the model. The
+    numbers of other threads are in the order of their first part.
+
+    >>> calls = np.array([[1000, 3000], [4000, 5000]])
+    >>> parts = np.array([[7, 1100, 2900], [9, 1200, 2500]])
+    >>> rows = activity_of(["product", "softmax"], Run(calls, parts))
+    >>> [(row["thread"], row["kernel"], row["begin_us"]) for row in rows]
+    [(0, 'product', 0.1), (1, 'product', 0.2), (0, 'softmax', 3.0)]
+    """
+    start = int(run.calls[0, 0]) if len(run.calls) else 0
+    order = run.parts[np.argsort(run.parts[:, 1])]
+    numbers: dict[int, int] = {}
+    rows: list[Row] = []
+    for kernel, (begin, end) in zip(kernels, run.calls.tolist(), strict=True):
+        inside = order[(order[:, 1] >= begin) & (order[:, 2] <= end)].tolist()
+        for thread, first, last in inside or [[0, begin, end]]:
+            number = numbers.setdefault(thread, len(numbers)) if inside else 0
+            rows.append(
+                {
+                    "thread": number,
+                    "kernel": kernel,
+                    "begin_us": (first - start) / 1e3,
+                    "end_us": (last - start) / 1e3,
+                }
+            )
+    return rows
 
 
 def _launching(model: CompiledModel, calls: Sequence[CallOfKernel]) -> set[str]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from weft.backends.cpu.schedules import (
@@ -55,6 +55,22 @@ _MOST_LOADS: Final = 64
 
 Program = Callable[[Schedule], bool]
 
+_FORMS: Final[Mapping[str, str]] = {
+    "attention": "the function is not the two products and the softmax of one attention",
+    "joined rows": "its rows cannot be joined to one axis",
+    "scans": "it is no running sum or the like",
+    "windows": "it reads no windows whose vectors run along channels or rows",
+    "pixels": "it reads no windows over neighbouring pixels",
+    "ragged": "it is no reduction over windows of several sizes",
+    "tiled": "it is no reduction that reads two operands several times, as a product does",
+    "dots": "it is no sum of products of small integers that the processor adds in groups",
+    "rows": "it needs no reductions along rows",
+    "transposed": "it reads along the axis that it writes along",
+    "elementwise": "its elements do not depend on one index each",
+    "inline": "its readers cannot compute it",
+}  # fmt: skip
+"""What a block is not where a program does not fit it, by the program."""
+
 
 def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
     """Schedule every block of the function.
@@ -72,19 +88,19 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     while waiting:
         result = waiting.pop()
         nest = Nest(sch, result)
-        if nest.is_scan:
+        if _suits("scans", nest.is_scan):
             scan = functools.partial(scans.schedule, block=result, machine=machine)
             sch = _tried("scans", sch, scan)
         elif nest.is_spatial:
             sch = _with_its_producers(sch, result, waiting, machine, weights)
-        elif windows.fits(nest):
+        elif _suits("windows", windows.fits(nest)):
             sch = _windows(sch, result, None, waiting, windows.schedule, machine)
-        elif pixels.fits(nest):
+        elif _suits("pixels", pixels.fits(nest)):
             sch = _windows(sch, result, None, waiting, pixels.schedule, machine)
-        elif roles_of(nest, weights) is not None:
+        elif _suits("tiled", roles_of(nest, weights) is not None):
             sch = _tiled(sch, result, None, machine, weights)
         elif nest.is_plain and nest.is_reduction:
-            if ragged.fits(nest):
+            if _suits("ragged", ragged.fits(nest)):
                 sch = _tried("ragged", sch, _ragged(result, machine))
             else:
                 sch = _tried("rows", sch, _rows(result, [], [], machine))
@@ -194,7 +210,7 @@ def _tiled(
     weights: Collection[Buffer],
 ) -> Schedule:
     """Tile a reduction, with the processor's dot products if it is a sum of those."""
-    if dots.fits(Nest(sch, block), machine, weights):
+    if _suits("dots", dots.fits(Nest(sch, block), machine, weights)):
         scheduled = _tried(
             "dots", sch, lambda trial: dots.schedule(trial, block, result, machine, weights)
         )
@@ -229,6 +245,13 @@ def _may_be_rows(nest: Nest, weights: Collection[Buffer]) -> bool:
     return roles_of(nest, weights) is None and not ragged.fits(nest)
 
 
+def _suits(name: str, answer: bool) -> bool:
+    """The answer whether a program suits a block; an observer hears of a no."""
+    if not answer:
+        happened("program", name, _FORMS[name])
+    return answer
+
+
 def _tried(name: str, sch: Schedule, program: Program) -> Schedule:
     """The schedule after running a program; ``sch`` itself, unchanged, if it does not fit."""
     trial = sch.copy()
@@ -236,7 +259,7 @@ def _tried(name: str, sch: Schedule, program: Program) -> Schedule:
         if program(trial):
             happened("program", name, "")
             return trial
-        happened("program", name, "the blocks are not of its form")
+        happened("program", name, _FORMS[name.partition(",")[0]])
     except ScheduleError as error:
         logger.debug("a default schedule does not fit: %s", error)
         happened("program", name, str(error))
