@@ -172,6 +172,17 @@ def test_neighbours_that_did_not_fuse_have_a_reason(network):
     assert "only element-wise followers" in reason
 
 
+def test_a_graph_has_operators_types_and_edges(network):
+    graph = network.data["graphs"][0]
+    calls = [node["op"] for node in graph["nodes"] if node["kind"] == "call"]
+    assert calls == [
+        "nn.conv2d", "add", "nn.relu", "nn.max_pool2d", "reshape", "matmul", "nn.relu", "matmul",
+    ]  # fmt: skip
+    assert [edge[:2] for edge in graph["edges"]] == [(i, i + 1) for i in range(9)]
+    assert graph["edges"][0][2] == "float32[1, 1, 28, 28]"
+    assert [node["constants"] for node in graph["nodes"]] == [0, 1, 1, 0, 0, 0, 1, 0, 1, 0]
+
+
 def test_groups_lead_to_their_kernels(network):
     graph = next(g for g in network.data["graphs"] if g["name"] == "after fusion")
     kernels = {kernel["name"] for kernel in network.data["kernels"]}

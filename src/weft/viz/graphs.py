@@ -146,13 +146,11 @@ class _Walk:
             return self.value(body, group)
         for block in body.blocks:
             for binding in block.bindings:
-                self.values[id(binding.var)] = self.value(
-                    binding.value, group, binding.var.struct_info
-                )
+                self.values[id(binding.var)] = self.value(binding.value, group, binding.var)
         return self.value(body.body, group)
 
-    def value(self, expr: RelaxExpr, group: int | None, info: StructInfo | None = None) -> Sources:
-        """Where a value comes from; a call is a node."""
+    def value(self, expr: RelaxExpr, group: int | None, var: Var | None = None) -> Sources:
+        """Where a value comes from; a call is a node, labelled with the variable it is bound to."""
         if isinstance(expr, Var):
             return self.values.get(id(expr), ())
         if isinstance(expr, Tuple):
@@ -163,7 +161,7 @@ class _Walk:
             is_each = len(whole) == len(fields)
             return (whole[expr.index],) if is_each else whole
         if isinstance(expr, Call):
-            return self.call(expr, group, info)
+            return self.call(expr, group, var)
         if isinstance(expr, SeqExpr):
             return self.body(expr, group)
         if isinstance(expr, If):
@@ -172,18 +170,19 @@ class _Walk:
             return tuple([source for branch in branches for source in self.body(branch, group)])
         return ()
 
-    def call(self, call: Call, group: int | None, info: StructInfo | None) -> Sources:
+    def call(self, call: Call, group: int | None, var: Var | None) -> Sources:
         """Add a call; one of a graph function is its bindings, as a group."""
         callee = call.op
         if isinstance(callee, GlobalVar) and callee.name_hint in self.functions:
             return self.function(callee.name_hint, call, group)
-        label, arguments = _named(call)
-        constants = 0
-        for argument in arguments:
-            constants += isinstance(argument, Constant)
-        if group is None and label in self.kernels:
-            group = self.group(label, label)
-        number = self.node(label, _operator(call), info, "call", group, constants)
+        operator, arguments = _named(call)
+        constants = len([item for item in arguments if isinstance(item, Constant)])
+        if group is None and operator in self.kernels:
+            group = self.group(operator, operator)
+        label, info = operator, call.struct_info
+        if var is not None:
+            label, info = var.name_hint or operator, var.struct_info
+        number = self.node(label, operator, info, "call", group, constants)
         for source in dict.fromkeys(s for item in arguments for s in self.value(item, group)):
             self.graph.edges.append((source, number, str(self.graph.nodes[source]["type"])))
         return (number,)
@@ -217,7 +216,7 @@ def _operator(call: Call) -> str:
 
 
 def _named(call: Call) -> tuple[str, list[RelaxExpr]]:
-    """What a call is shown as, and its arguments, those of a tuple one by one."""
+    """The operator or the function that is called, and its arguments, also those in a tuple."""
     arguments: list[RelaxExpr] = []
     label = _operator(call).removeprefix("relax.")
     for at, argument in enumerate(call.args):
