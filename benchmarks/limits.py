@@ -15,15 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 import weft
-from weft import tir
 from weft.cli.engines import Call, Server, Setup, answer_requests
-from weft.script import tir as T
 from weft.target.machine import machine_of
+from weft.viz.limits import chains_of as chains_for
+from weft.viz.limits import peak_program
 
 PEAK, COPY = "FMA peak", "copy"
 LANES: Final = machine_of().lanes(32)
-CHAINS: Final = 24 if machine_of().vector_registers >= 32 else 12
-"""More than ports times latency of any processor of today, and few enough to stay in registers."""
+CHAINS: Final = chains_for(machine_of().vector_registers)
 ROUNDS: Final = 1_000_000
 FLOPS: Final = 2.0 * CHAINS * LANES * ROUNDS
 """Of one run of ``peak`` in one thread."""
@@ -31,27 +30,6 @@ MOVED: Final = 1 << 28
 """Bytes that one call of the copy reads and writes at least, so that threads cost nothing."""
 LARGEST: Final = 1 << 28
 """Bytes beyond which a copy gets no slower."""
-
-
-def peak_program(lanes: int, chains: int, rounds: int) -> tir.PrimFunc:
-    """Independent chains of multiply-adds that stay in registers."""
-
-    @T.prim_func
-    def peak(X: T.Buffer((chains, lanes), "float32"), S: T.Buffer((2,), "float32")):
-        T.func_attr({"global_symbol": "peak", "tir.noalias": True})
-        chain = T.alloc_buffer((chains, lanes), "float32")
-        for m in T.unroll(chains):
-            for n in T.vectorized(lanes):
-                chain[m, n] = X[m, n]
-        for _ in range(rounds):
-            for m in T.unroll(chains):
-                for n in T.vectorized(lanes):
-                    chain[m, n] = chain[m, n] * S[0] + S[1]
-        for m in T.unroll(chains):
-            for n in T.vectorized(lanes):
-                X[m, n] = chain[m, n]
-
-    return peak
 
 
 peak: Final = peak_program(LANES, CHAINS, ROUNDS)

@@ -58,7 +58,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.dynamo": (11, "torch backend"),
     "weft.meta_schedule": (11, "meta_schedule"),
     "weft.testing": (11, "testing"),
-    "weft.viz": (11, "viz"),
+    "weft.viz": (10, "driver"),  # records what the driver does
 }
 # Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
 FACADES = {
@@ -82,6 +82,7 @@ SLOTS = {
     "old_attributes": "weft.compat.spellings",
     "module_json": "weft.tir.array_json",
     "pass_names": "weft.driver.pass_names",
+    "picture": "weft.viz.stored",
     "torch_fallback": "weft.relax.frontend.torch.fallback",
 }
 

@@ -161,13 +161,13 @@ def find_model(text: str) -> Any:
 def _imported(module_name: str) -> object:
     """Import a module by its name or its file; the current folder is searched too."""
     if module_name.endswith(".py"):
-        return _imported_file(Path(module_name))
+        return imported_file(Path(module_name))
     if "" not in sys.path:
         sys.path.insert(0, "")
     return importlib.import_module(module_name)
 
 
-def _imported_file(path: Path) -> object:
+def imported_file(path: Path) -> object:
     """Import a file as a module, which may import other modules of its folder."""
     if not path.is_file():
         raise IRValueError(f"{path}: there is no such file")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from weft.cli.models import add_model_arguments, subject_of
+import weft
+from weft.cli.models import Subject, add_model_arguments, subject_of
+from weft.cli.programs import is_program, program_of
 from weft.cli.stages import STAGES, stage_text
+from weft.support.errors import UnsupportedError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,13 +19,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=STAGES,
         default="imported",
         help="imported: the graph; legalized: its operators as loops; fused: joined kernels; "
-        "scheduled: the loops as code is made of them; llvm, asm: that code (default: imported)",
+        "scheduled: with tiles, vectors and threads; lowered: as code is made of them; host: the "
+        "function that calls them; llvm, opt, asm: code before and after LLVM's passes, and of "
+        "the processor (default: imported)",
     )
-    parser.add_argument("--function", metavar="NAME", help="only this function")
+    parser.add_argument(
+        "--function", metavar="NAME", help="only this function, with its parallel loops"
+    )
     parser.add_argument("--target", default="llvm", metavar="TARGET", help="as for weft compile")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print one stage."""
-    print(stage_text(subject_of(options), options.stage, options.target, options.function))
+    if options.model.endswith(".weft"):
+        return _show_file(options)
+    if is_program(options.model):
+        subject = Subject(program_of(options.model), options.model)
+    else:
+        subject = subject_of(options)
+    print(stage_text(subject, options.stage, options.target, options.function))
+    return 0
+
+
+def _show_file(options: argparse.Namespace) -> int:
+    """Print a stage of a compiled file: the imported program, or what is made of it again."""
+    model = weft.load(options.model)
+    if options.stage == "imported" and options.function is None:
+        print(model.script())
+        return 0
+    try:
+        module = model.mod
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"{options.model}: --stage imported is all that it can show: {error}"
+        ) from error
+    subject = Subject(module, options.model)
+    print(stage_text(subject, options.stage, options.target, options.function))
     return 0

@@ -14,6 +14,7 @@ from weft.codegen.llvm.worker_pool import POOL
 from weft.codegen.parts import parts_of, with_declarations
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
+from weft.support.events import happened
 from weft.support.progress import phase, tell
 from weft.target.target import TargetLike, as_target
 
@@ -94,6 +95,7 @@ class _Work:
         with phase("cache"):
             key = self._key_of(part)
             entry = None if key is None else cache.load(key)
+        happened("code", [var.name_hint for var in part.functions], entry is not None, key)
         if entry is not None:
             description, code = entry
             specs = [FunctionSpec.from_json(item) for item in description["specs"]]

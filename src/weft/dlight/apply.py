@@ -11,6 +11,7 @@ from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
+from weft.support.events import happened
 from weft.support.parameters import mismatch
 from weft.support.progress import phase
 from weft.support.public_entry import calls_of_callers
@@ -80,6 +81,7 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
 
 
 def _scheduled(name: str, func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:
+    happened("kernel", name, func)
     try:
         return scheduled(func, rules)
     except Exception as error:
@@ -99,6 +101,7 @@ def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | Non
     for rule in rules:
         with as_tuned(func):
             schedule = _applied(rule, func, target)
+        happened("rule", type(rule).__name__, schedule)
         if schedule is not None:
             functions = schedule.mod.functions.values()
             [new_func] = [item for item in functions if isinstance(item, PrimFunc)]

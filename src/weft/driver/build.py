@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
 from weft.relax.transform.graph.bind import BindParams
-from weft.relax.vm.lower import attach_native, lower_functions
+from weft.relax.vm.lower import LoweredModule, attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native.foreign import CompiledFunction
 from weft.runtime.native.object_code import ObjectCode, check_processor
@@ -37,6 +37,7 @@ from weft.runtime.vm.builtins import RUN_OPERATOR
 from weft.runtime.vm.executable import Executable
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
+from weft.support.events import happened
 from weft.support.garbage import rare_collections
 from weft.support.progress import phase
 from weft.support.public_entry import public_entry
@@ -135,6 +136,7 @@ def build(
     if checks:
         check_axis_domains(named)
         refuse_trusted_parts(named)
+    happened("lowered", named, None)
     compiled = _compiled(named, resolved, pipeline, checks)
     functions = object_code(compiled).load()
     return TirExecutable(functions, sources=_sources(compiled), entry=_entry(named))
@@ -289,9 +291,29 @@ def relax_build(
         module = module.without_attr("external_mods").without_attr("const_name_to_constant")
     with phase("graph"):
         lowered = lower_functions(module, {name for item in libraries for name in item.functions})
+    happened("lowered", module, lowered)
+    executable = build_lowered(lowered, resolved, tir_pipeline, checks=checks, libraries=libraries)
+    if executable.code is not None:
+        for hook in _hooks(PassContext.current(), "run_after_build"):
+            hook(module, executable)
+    return executable
+
+
+def build_lowered(
+    lowered: LoweredModule,
+    target: Target,
+    tir_pipeline: Pipeline = "default",
+    *,
+    checks: bool = True,
+    libraries: Sequence[Any] = (),
+) -> Executable:
+    """The executable of lowered functions, whose kernels and hosts are compiled.
+
+    ``libraries`` are modules of compiled functions that the executable imports.
+    """
     if not lowered.tir.functions:
         return Executable(lowered.program, TirExecutable({}, imports=libraries))
-    compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
+    compiled = _compiled(lowered.tir, target, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     code = object_code(compiled)
     with phase("loading"):
@@ -300,12 +322,7 @@ def relax_build(
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
-    executable = Executable(
-        lowered.program, kernels, hosts, partial(count_kernels, lowered.tir), code
-    )
-    for hook in _hooks(PassContext.current(), "run_after_build"):
-        hook(module, executable)
-    return executable
+    return Executable(lowered.program, kernels, hosts, partial(count_kernels, lowered.tir), code)
 
 
 register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)

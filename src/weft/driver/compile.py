@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from weft.driver import model_cache, specialization
 from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
@@ -36,6 +36,14 @@ from weft.tir.function import PrimFunc
 _UNSET: Final = object()
 _NARROWING: Final = ("weft", "unscheduled")
 """The pipelines that narrow weights."""
+
+
+class CompiledAs(NamedTuple):
+    """How a model was compiled, so that it can be compiled again to see how."""
+
+    target: Target
+    pipelines: tuple[Pipeline, Pipeline]
+    context: PassContext
 
 
 @public_entry("weft.compile")
@@ -199,13 +207,15 @@ def compile_imported(
         check_axis_domains(imported.module)
         module = relax_pipeline_of(pipelines[0])(imported.module)
     executable = relax_build(module, target, None, None, pipelines[1])
-    return CompiledModel(
+    model = CompiledModel(
         executable,
         imported.signature,
         entry=imported.entry,
         states=imported.states,
         module=lambda: imported.module,
     )
+    model.compiled_as = CompiledAs(target, pipelines, PassContext.current())
+    return model
 
 
 def _name_of(model: object) -> str:
@@ -243,6 +253,7 @@ def _revived(
 
         return compiled_again
 
+    model.compiled_as = CompiledAs(target, pipelines, context)
     model.set_module(module)
     model.kernels.set_sources({fmt: source(fmt) for fmt in SOURCE_FORMATS})
     return model

@@ -27,6 +27,7 @@ from weft.ir.pass_options import (
 )
 from weft.support import slots
 from weft.support.errors import PassError
+from weft.support.events import happened
 from weft.support.garbage import rare_collections
 from weft.support.parameters import mismatch
 from weft.support.registration import refuse_second
@@ -206,7 +207,9 @@ class Pass:
                 return mod
         for instrument in context.instruments:
             _hook(instrument, "run_before_pass", mod, self.info)
+        happened("pass", self.info.name, mod)
         result = self._run(mod, context)
+        happened("passed", result)
         for instrument in context.instruments:
             _hook(instrument, "run_after_pass", result, self.info)
         return result

@@ -80,6 +80,9 @@ pass_names: Final = Slot("pass_names", "weft.driver.pass_names")
 """``pass_names() -> set``: the names of weft's own passes, for those that a PassContext is given:
 owner weft.driver."""
 
+picture: Final = Slot("picture", "weft.viz.stored")
+"""``picture(model, args, kwargs)``, for ``CompiledModel.viz``: owner weft.viz."""
+
 torch_fallback: Final = Slot("torch_fallback", "weft.relax.frontend.torch.fallback")
 """``call_operator(description, *arrays)``, which runs an operator in PyTorch: owner the frontend.
 

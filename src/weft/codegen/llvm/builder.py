@@ -43,6 +43,14 @@ class FunctionBuilder:
         self.stack_bytes = 0
         self.held: list[_Held] = [_Held("")]
         self.finished: list[tuple[str, str]] = []
+        self.line = 0
+        self._marks: list[tuple[int, int]] = []
+
+    def at_line(self, line: int) -> None:
+        """What follows comes from this line of the printed function."""
+        if line != self.line:
+            self.line = line
+            self._marks.append((len(self.lines), line))
 
     def name(self) -> str:
         """The name of a new value."""
@@ -194,5 +202,8 @@ class FunctionBuilder:
             self.start(last.label)
             code = self.phi("i32", last.exits)
             self.lines.append(f"  ret i32 {code}")
-        body = "\n".join([*self.allocas, *self.lines])
+        lines = self.lines
+        if self.context.debug is not None:
+            header, lines = self.context.debug.located(header, lines, self._marks)
+        body = "\n".join([*self.allocas, *lines])
         return f"{header} {{\nentry:\n{body}\n}}"

@@ -154,6 +154,14 @@ def compile_module(
     return CompiledObject(lambda: code, specs, options, lambda: text)
 
 
+def begin_translation(text: str, options: LLVMOptions, wanted: str) -> Callable[[], bytes]:
+    """As ``translated``, later: within ``compiled_together`` the compile workers begin now."""
+    together = _TOGETHER.get()
+    if together is None:
+        return functools.partial(translated, text, options, wanted)
+    return together.add(text, options, wanted)
+
+
 def compile_text(text: str, options: LLVMOptions) -> bytes:
     """The object code of LLVM IR text."""
     return translated(text, options, "object")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from weft.backends.cpu.isa.architecture import Intrinsic
+from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.signature import Signature
 from weft.support.errors import CodegenError
 
@@ -42,6 +43,8 @@ class ModuleContext:
     """Whether one instruction multiplies and adds with a single rounding (``T.fma``)."""
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
     """The processor's own instructions, as ``Architecture.intrinsics`` has them."""
+    debug: DebugLines | None = None
+    """Locations of instructions in the printed functions, for texts that are shown."""
     declarations: dict[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)
@@ -95,7 +98,8 @@ class ModuleContext:
     def text(self, header: str) -> str:
         """The whole module."""
         parts = [header, *self.constants, *self.declarations.values(), *self.helpers.values()]
-        return "\n".join([*parts, *self.functions, *self.loops, ""])
+        debug = [] if self.debug is None else [self.debug.text()]
+        return "\n".join([*parts, *self.functions, *self.loops, *debug, ""])
 
 
 _PLAIN = frozenset(range(32, 127)) - {ord('"'), ord("\\")}

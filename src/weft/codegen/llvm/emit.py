@@ -16,6 +16,7 @@ from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
+from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.decisive_loads import decisive_loads
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts, Tables
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
@@ -62,9 +63,16 @@ def lower_to_llvm(mod: IRModule, target: TargetLike | None = None, *, checks: bo
 
 @deep_recursion
 def emit_module(
-    mod: IRModule, target: TargetLike | None = None, *, checks: bool = True
+    mod: IRModule,
+    target: TargetLike | None = None,
+    *,
+    checks: bool = True,
+    debug: DebugLines | None = None,
 ) -> tuple[str, tuple[FunctionSpec, ...]]:
-    """The LLVM IR of every PrimFunc of ``mod``, and how each is called."""
+    """The LLVM IR of every PrimFunc of ``mod``, and how each is called.
+
+    ``debug`` gives instructions the lines of statements (``weft.tir.printed_lines``).
+    """
     machine = as_target("llvm" if target is None else target)
     contract = bool(machine.attrs.get("fast-math-contract", True))
     options, bits = llvm_options(target), vector_bits(machine)
@@ -83,6 +91,7 @@ def emit_module(
         fuses=offers(features, isa.fuses),
         looks_up=first_offered(features, isa.looks_up, 0),
         intrinsics=isa.intrinsics,
+        debug=debug,
     )
     mod = lower_meaning(lambda expr: is_supported(context, expr), checks)(mod)
     # Signatures say which arguments a function writes, which is read off its loops: so they are

@@ -21,6 +21,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, InternalError
 from weft.tir.expr import Call, Var
 from weft.tir.lowering.ranges import Interval, Ranges
+from weft.tir.printed_lines import line_of
 from weft.tir.stmt import Stmt
 
 ExpressionHandler = Callable[["Emitter", Any], str]
@@ -148,7 +149,13 @@ class Emitter:
                 f"{type(stmt).__name__}; run the lowering pipeline first"
             )
         self.emitted = Emitted()
-        handler(self, stmt)
+        if self.context.debug is None:
+            handler(self, stmt)
+        else:
+            outer = self.b.line
+            self.b.at_line(line_of(stmt) or outer)
+            handler(self, stmt)
+            self.b.at_line(outer)
         self.emitted = Emitted()
 
     def bind_range(self, var: Var, interval: Interval) -> None:

@@ -324,6 +324,7 @@ class HostBody(ABC):
             shared.table,
             self.state.checks,
             self.bounds.limits,
+            steps=self.state.steps,
         )
 
     def placed(self, plan: ArenaPlan) -> Stmt:

@@ -76,6 +76,8 @@ class HostFunction:
     """Symbols and the largest values that memory was planned for."""
     helpers: list[PrimFunc] = field(default_factory=list)
     """The functions that call themselves (weft.relax.vm.host_recursion)."""
+    steps: list[Step] = field(default_factory=list)
+    """What the body does in order, as ``plan.lives`` counts it."""
     layout: list[Described] | None = None
     """How arguments hold the inputs, where some argument is a tuple or a shape: ``("leaf", i)``,
     ``("same", expr)`` for a number that must equal it, or ``("tuple", layouts)``."""

@@ -84,6 +84,7 @@ class CompiledModel(Executable):
         self.verification: object = None  # what verify=True compared (weft.relax.reference.verify)
         self.tuning: object = None  # what a search did (weft.driver.tuning.tune.TuningReport)
         self._tensor_call: TensorCall | None
+        self.compiled_as: object = None  # how the driver compiled it (weft.driver.compile)
         self.hot_shapes: HotShapes[CompiledModel] | None = None
         """Programs for sizes that most calls have (``weft.driver.specialization`` sets it)."""
         self.num_threads = num_threads
@@ -257,6 +258,14 @@ class CompiledModel(Executable):
         self._check_ranges(values)
         with self._threads():
             return self._program_for(args, kwargs).machine.profile(self.entry, *values)
+
+    def viz(self, *args: object, **kwargs: object) -> Any:
+        """What the compiler did, as a page: a notebook shows it, ``.save(path)`` writes it.
+
+        The model is compiled once more to see it. Arguments are those of a call, which is measured
+        for the page's times; without any there are no times.
+        """
+        return slots.picture.get()(self, args, kwargs)
 
     def benchmark(
         self,

@@ -171,3 +171,20 @@ def _table(code: bytes, section: np.void, entry: np.dtype) -> Table:
 
 def _text(code: bytes, begin: int) -> str:
     return code[begin : code.index(b"\0", begin, begin + _LONGEST_NAME)].decode()
+
+
+def function_bytes(code: bytes) -> dict[str, bytes]:
+    """The code of each function of an object, without what relocations fill in.
+
+    Parts of parallel loops are functions of their own. Nothing for another format than ELF.
+    """
+    file = read_object(code)
+    if file is None:
+        return {}
+    functions = {}
+    for symbol, name in zip(file.symbols, file.names, strict=True):
+        number = int(symbol["section"])
+        if symbol["info"] & 15 == _FUNCTION and number not in (UNDEFINED, ABSOLUTE):
+            start = int(file.sections[number]["offset"]) + int(symbol["value"])
+            functions[name] = code[start : start + int(symbol["size"])]
+    return functions

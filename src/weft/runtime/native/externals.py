@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +23,28 @@ BOUND: Final[Mapping[str, int]] = MappingProxyType(_bound)
 def add_symbol(name: str, address: int) -> None:
     """Bind an external name for all code that is loaded from now on."""
     _bound[name] = address
+
+
+_SUBSTITUTED: Final[ContextVar[Mapping[str, int] | None]] = ContextVar("substituted", default=None)
+
+
+@contextmanager
+def substituted(addresses: Mapping[str, int]) -> Iterator[None]:
+    """Code that this thread loads inside of the block gets these addresses for these names.
+
+    So code can be watched from between it and a service that it calls (``weft.viz.threads``).
+    """
+    token = _SUBSTITUTED.set(addresses)
+    try:
+        yield
+    finally:
+        _SUBSTITUTED.reset(token)
+
+
+def addresses_now() -> Mapping[str, int]:
+    """The address of each name for code that is loaded now."""
+    other = _SUBSTITUTED.get()
+    return {**_bound, **other} if other else BOUND
 
 
 def bind_external(name: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 from weft.backends.cpu.isa import host_system, system_of
 from weft.runtime.native.elf import read_object, undefined_names
-from weft.runtime.native.externals import BOUND, bind_external
+from weft.runtime.native.externals import addresses_now, bind_external
 from weft.runtime.native.llvm import Engine, object_from_ir
 from weft.runtime.native.loader import LoadedObject, load_object
 from weft.runtime.native.relocations import check_relocations
@@ -34,7 +34,7 @@ def load_code(code: bytes) -> LoadedObject | Engine:
             f"expected object code (64-bit ELF), got {len(code)} bytes of something else; "
             "compile the model again"
         )
-    loaded = None if file is None else load_object(file, BOUND)
+    loaded = None if file is None else load_object(file, addresses_now())
     if loaded is not None:
         return loaded
     if file is not None:

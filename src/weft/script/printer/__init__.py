@@ -7,9 +7,20 @@ build the docs of nodes; ``doc_printer`` writes their text. This package fills t
 import sys
 
 from weft.script.highlight import display as show_source
-from weft.script.printer.entry import show, to_html, to_repr, to_text, underlined, underlined_heads
+from weft.script.printer.entry import (
+    show,
+    text_and_lines,
+    to_html,
+    to_repr,
+    to_text,
+    underlined,
+    underlined_heads,
+)
 from weft.support import slots
 
-__all__ = ["show", "show_source", "to_html", "to_repr", "to_text", "underlined", "underlined_heads"]
+__all__ = [
+    "show", "show_source", "text_and_lines", "to_html", "to_repr", "to_text", "underlined",
+    "underlined_heads",
+]  # fmt: skip
 
 slots.text.fill(sys.modules[__name__])

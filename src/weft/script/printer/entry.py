@@ -31,6 +31,7 @@ from weft.script.printer import (
 from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, Head, StmtBlockDoc
 from weft.script.printer.doc_printer import to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
+from weft.script.printer.lines import LineWriter
 from weft.script.printer.nested_values import bind_nested
 from weft.script.printer.shared_values import is_name_of_shared, name_shared
 from weft.script.printer.underlining import Chain
@@ -67,9 +68,28 @@ def to_text(node: object, **options: object) -> str:
     return _text(node, make_config(options), short=False)
 
 
+@deep_recursion
+def text_and_lines(node: Node, **options: object) -> tuple[str, dict[int, int]]:
+    """The text of a node, and the line (from 1) on which each statement and loop begins, by ``id``.
+
+    Loops that share a line with others (``T.grid``) have that line.
+    """
+    config = make_config(options)
+    d = Docsifier(config)
+    d.tracking = True
+    writer = LineWriter(config.indent_spaces)
+    writer.block_or_doc(ir_module.block(_statements(node, d, config)))
+    return writer.finish(False, None), writer.lines
+
+
 def _text(node: object, config: PrinterConfig, *, short: bool) -> str:
     d = Docsifier(config)
     d.short = short
+    return _finish(_statements(node, d, config), d, config, node)
+
+
+def _statements(node: object, d: Docsifier, config: PrinterConfig) -> list[Doc]:
+    """The docs of the lines that print a node."""
     d.annotate(_remarks(config, node))
     is_graph = _is_graph(node)
     d.relax_mode = is_graph
@@ -96,7 +116,7 @@ def _text(node: object, config: PrinterConfig, *, short: bool) -> str:
         frame.stmts.extend(doc.stmts)
     else:
         frame.stmts.append(doc)
-    return _finish(frame.stmts, d, config, node)
+    return frame.stmts
 
 
 _DECLARING: Final = frozenset({"BufferRegion"})

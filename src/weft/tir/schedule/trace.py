@@ -99,12 +99,24 @@ class Trace:
         """Make the calls on ``sch``; ``decision_provider`` may change decisions on the way."""
         known: dict[object, object] = {}
         for inst in self._instructions(remove_postproc):
-            inputs = [translated(item, known) for item in inst.inputs]
-            decision = self.get_decision(inst)
-            if decision_provider is not None:
-                decision = decision_provider(inst, inputs, list(inst.attrs), decision)
-            result = inst.kind.call(sch, inst.kind.arguments(inputs, inst.attrs), decision)
-            _bind_outputs(inst.kind, inst.outputs, result, known)
+            self.play(inst, sch, known, decision_provider)
+
+    def play(
+        self,
+        inst: Instruction,
+        sch: Any,
+        known: dict[object, object],
+        decision_provider: DecisionProvider | None = None,
+    ) -> None:
+        """Make one call on ``sch``; ``known`` has the results of the calls before it, by what they
+        were recorded as, and gets those of this one.
+        """
+        inputs = [translated(item, known) for item in inst.inputs]
+        decision = self.get_decision(inst)
+        if decision_provider is not None:
+            decision = decision_provider(inst, inputs, list(inst.attrs), decision)
+        result = inst.kind.call(sch, inst.kind.arguments(inputs, inst.attrs), decision)
+        _bind_outputs(inst.kind, inst.outputs, result, known)
 
     @staticmethod
     @public_entry("apply_json_to_schedule")

@@ -69,7 +69,7 @@ class _Lower(StmtMutator):
         predicate = self.visit(realize.predicate)
         if isinstance(predicate, IntImm) and predicate.value:
             return body
-        return IfThenElse(predicate, body)
+        return IfThenElse(predicate, body, span=realize.span)
 
 
 def launch_thread(loop: For) -> Stmt:

@@ -243,14 +243,14 @@ class Vectorizer(StmtMutator):
             return store
         if predicate is not None:
             predicate = self.wide(predicate)
-        return BufferStore(store.buffer, self.wide(value), indices, predicate)
+        return BufferStore(store.buffer, self.wide(value), indices, predicate, span=store.span)
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         condition = self.visit(stmt.condition)
         if condition.dtype.lanes != 1:
             raise NotVectorizable
         other = None if stmt.else_case is None else self.visit(stmt.else_case)
-        return IfThenElse(condition, self.visit(stmt.then_case), other)
+        return IfThenElse(condition, self.visit(stmt.then_case), other, span=stmt.span)
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)
@@ -264,6 +264,7 @@ class Vectorizer(StmtMutator):
             self.visit(loop.body),
             loop.thread_binding,
             loop.annotations,
+            span=loop.span,
         )
 
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:

@@ -47,6 +47,8 @@ AARCH64: Final = Architecture(
     instruction_features="neon|sve|dotprod|fp16|bf16|i8mm|lse|crc|rdm|fullfp16|fp-armv8|aes|sha",
     always=frozenset(["fp-armv8", "neon"]),
     portable='"llvm -mcpu=generic" for every AArch64 processor',
+    register_names={r"\b[vq](\d+)\b": 128},
+    spill=r"st[rpu]+\s+[qv]\d+,.*\[(?:sp|x29)",
     linux_line="Features",
     linux_names={
         "fparmv8": "fp", "neon": "asimd", "crc": "crc32", "lse": "atomics", "rdm": "asimdrdm",

@@ -82,6 +82,13 @@ class Architecture:
     portable: str = ""
     """For error messages: a target for most processors of the family, and which these are."""
 
+    # The text of its assembly, as LLVM writes it.
+
+    register_names: Mapping[str, int] = field(default_factory=dict)
+    """A pattern of names of vector registers -> their bits, the widest first."""
+    spill: str = ""
+    """A pattern of an instruction that stores a vector register in the stack frame."""
+
     # Linux's names of features.
 
     linux_line: str = ""

@@ -138,6 +138,8 @@ X86_64: Final = Architecture(
     ),
     always=frozenset(["64bit", "sse", "sse2"]),
     portable='"llvm -mcpu=x86-64-v3" for every x86-64 processor with AVX2',
+    register_names={r"%zmm(\d+)": 512, r"%ymm(\d+)": 256, r"%xmm(\d+)": 128},
+    spill=r"mov\w*\s+%[xyz]mm\d+, -?\w*\(%r[sb]p\)",
     linux_line="flags",
     linux_names={
         "sse3": "pni", "lzcnt": "abm", "bmi": "bmi1", "sahf": "lahflm", "pclmul": "pclmulqdq",

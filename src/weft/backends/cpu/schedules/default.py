@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from weft.backends.cpu.schedules import (
@@ -42,6 +42,7 @@ from weft.backends.cpu.schedules.roles import roles_of
 from weft.dlight.nest import Nest, blocks_of
 from weft.ir.expr import IntImm
 from weft.support.errors import ScheduleError
+from weft.support.events import happened
 from weft.target.machine import Machine
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.joined_index import walks
@@ -54,6 +55,22 @@ _MOST_LOADS: Final = 64
 
 Program = Callable[[Schedule], bool]
 
+_FORMS: Final[Mapping[str, str]] = {
+    "attention": "the function is not the two products and the softmax of one attention",
+    "joined rows": "its rows cannot be joined to one axis",
+    "scans": "it is no running sum or the like",
+    "windows": "it reads no windows whose vectors run along channels or rows",
+    "pixels": "it reads no windows over neighbouring pixels",
+    "ragged": "it is no reduction over windows of several sizes",
+    "tiled": "it is no reduction that reads two operands several times, as a product does",
+    "dots": "it is no sum of products of small integers that the processor adds in groups",
+    "rows": "it needs no reductions along rows",
+    "transposed": "it reads along the axis that it writes along",
+    "elementwise": "its elements do not depend on one index each",
+    "inline": "its readers cannot compute it",
+}  # fmt: skip
+"""What a block is not where a program does not fit it, by the program."""
+
 
 def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
     """Schedule every block of the function.
@@ -62,7 +79,7 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     itself may stay as it was. The trace of the new one begins after rows of symbolic length have
     been joined: text cannot name such a length.
     """
-    whole = _tried(sch, lambda trial: attention.schedule(trial, machine))
+    whole = _tried("attention", sch, lambda trial: attention.schedule(trial, machine))
     if whole is not sch:
         return whole
     sch = inlined(sch, machine, weights)
@@ -71,21 +88,22 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     while waiting:
         result = waiting.pop()
         nest = Nest(sch, result)
-        if nest.is_scan:
-            sch = _tried(sch, functools.partial(scans.schedule, block=result, machine=machine))
+        if _suits("scans", nest.is_scan):
+            scan = functools.partial(scans.schedule, block=result, machine=machine)
+            sch = _tried("scans", sch, scan)
         elif nest.is_spatial:
             sch = _with_its_producers(sch, result, waiting, machine, weights)
-        elif windows.fits(nest):
+        elif _suits("windows", windows.fits(nest)):
             sch = _windows(sch, result, None, waiting, windows.schedule, machine)
-        elif pixels.fits(nest):
+        elif _suits("pixels", pixels.fits(nest)):
             sch = _windows(sch, result, None, waiting, pixels.schedule, machine)
-        elif roles_of(nest, weights) is not None:
+        elif _suits("tiled", roles_of(nest, weights) is not None):
             sch = _tiled(sch, result, None, machine, weights)
         elif nest.is_plain and nest.is_reduction:
-            program = (
-                _ragged(result, machine) if ragged.fits(nest) else _rows(result, [], [], machine)
-            )
-            sch = _tried(sch, program)
+            if _suits("ragged", ragged.fits(nest)):
+                sch = _tried("ragged", sch, _ragged(result, machine))
+            else:
+                sch = _tried("rows", sch, _rows(result, [], [], machine))
     return sch
 
 
@@ -118,15 +136,15 @@ def _with_its_producers(
     reductions = [block for block in group if Nest(sch, block).is_reduction]
     if reductions:
         others = [block for block in group if block not in reductions]
-        scheduled = _tried(sch, _rows(result, reductions, others, machine))
+        scheduled = _tried("rows", sch, _rows(result, reductions, others, machine))
         if scheduled is not sch:
             for block in group:
                 waiting.remove(block)
             return scheduled
-    scheduled = _tried(sch, lambda trial: transposed.schedule(trial, result, machine))
+    scheduled = _tried("transposed", sch, lambda trial: transposed.schedule(trial, result, machine))
     if scheduled is not sch:
         return scheduled
-    return _tried(sch, lambda trial: elementwise.schedule(trial, result, machine))
+    return _tried("elementwise", sch, lambda trial: elementwise.schedule(trial, result, machine))
 
 
 def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
@@ -136,7 +154,8 @@ def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffe
     first = joined = Schedule(sch.mod, debug_mask="none")
     for block in blocks_of(first):
         if _has_symbolic_rows(Nest(joined, block), machine, weights):
-            joined = _tried(joined, functools.partial(_join_rows, block=block, weights=weights))
+            program = functools.partial(_join_rows, block=block, weights=weights)
+            joined = _tried("joined rows", joined, program)
     return sch if joined is first else joined
 
 
@@ -174,9 +193,10 @@ def _windows(
     """
     before = {sch.get(pad) for pad in windows.paddings(sch, block)}
     padded = [other for other in waiting if sch.get(other) in before]
-    scheduled = _tried(sch, lambda trial: program(trial, block, result, machine, padded))
+    name = program.__module__.rpartition(".")[2]  # windows or pixels
+    scheduled = _tried(name, sch, lambda trial: program(trial, block, result, machine, padded))
     if scheduled is sch:
-        return _tried(sch, lambda trial: program(trial, block, result, machine))
+        return _tried(name, sch, lambda trial: program(trial, block, result, machine))
     for pad in padded:
         waiting.remove(pad)
     return scheduled
@@ -190,12 +210,15 @@ def _tiled(
     weights: Collection[Buffer],
 ) -> Schedule:
     """Tile a reduction, with the processor's dot products if it is a sum of those."""
-    if dots.fits(Nest(sch, block), machine, weights):
-        scheduled = _tried(sch, lambda trial: dots.schedule(trial, block, result, machine, weights))
+    if _suits("dots", dots.fits(Nest(sch, block), machine, weights)):
+        scheduled = _tried(
+            "dots", sch, lambda trial: dots.schedule(trial, block, result, machine, weights)
+        )
         if scheduled is not sch:
             return scheduled
     for may_cut_depth in (True, False):
         scheduled = _tried(
+            "tiled" if may_cut_depth else "tiled, its depth in one part",
             sch,
             functools.partial(
                 tiled.schedule, block=block, result=result, machine=machine, weights=weights,
@@ -222,14 +245,26 @@ def _may_be_rows(nest: Nest, weights: Collection[Buffer]) -> bool:
     return roles_of(nest, weights) is None and not ragged.fits(nest)
 
 
-def _tried(sch: Schedule, program: Program) -> Schedule:
+def _suits(name: str, answer: bool) -> bool:
+    """The answer whether a program suits a block; an observer hears of a no."""
+    if not answer:
+        happened("program", name, _FORMS[name])
+    return answer
+
+
+def _tried(name: str, sch: Schedule, program: Program) -> Schedule:
     """The schedule after running a program; ``sch`` itself, unchanged, if it does not fit."""
     trial = sch.copy()
     try:
-        return trial if program(trial) else sch
+        if program(trial):
+            happened("program", name, "")
+            return trial
+        happened("program", name, _FORMS[name.partition(",")[0]])
     except ScheduleError as error:
         logger.debug("a default schedule does not fit: %s", error)
+        happened("program", name, str(error))
     except Exception as error:  # noqa: BLE001 - it must not cost the user the model
+        happened("program", name, f"it failed: {type(error).__name__}: {error}")
         warnings.warn(
             f"weft: a default schedule failed, its block stays as written; please report this: "
             f"{type(error).__name__}: {error}",
@@ -283,7 +318,7 @@ def inlined(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sch
         if nest.is_spatial and (
             _is_worth_inlining(sch, nest) or _is_left_out(sch, nest, machine, weights)
         ):
-            sch = _tried(sch, _inline(block))
+            sch = _tried("inline", sch, _inline(block))
     return sch
 
 

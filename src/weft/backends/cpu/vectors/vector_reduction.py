@@ -39,6 +39,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
+from weft.tir.printed_lines import with_line_of
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
 from weft.tir.stmt_functor import redefined
@@ -149,12 +150,14 @@ class _Reductions(StmtMutator):
             loop = _without(loop, ROWS_TOGETHER)
             together = _rows_together(loop)
             if together is not None:
-                return together
+                return with_line_of(loop, together)
         inner: For = self.visit_default(loop)
         if VECTOR_REDUCTION not in inner.annotations or inner.kind is not ForKind.SERIAL:
             return inner
         lanes = _lanes_of(inner)
-        return _without(inner, VECTOR_REDUCTION) if lanes is None else lanes.statement()
+        if lanes is None:
+            return _without(inner, VECTOR_REDUCTION)
+        return with_line_of(loop, lanes.statement())
 
 
 def _without(loop: For, mark: str) -> For:

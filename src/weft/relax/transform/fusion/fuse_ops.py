@@ -30,7 +30,7 @@ largest number of bindings in one function.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from weft.ir.expr import GlobalVar, RelaxExpr
@@ -95,7 +95,7 @@ def _add_groups(
     groups: dict[Var, Group],
 ) -> None:
     """Add to ``groups`` the groups of a block that have more than one binding."""
-    partitions = partition(_nodes(mod, block, weights), max_depth)
+    partitions = partition(fusion_nodes(mod, block.bindings, weights), max_depth)
     sizes: dict[int, int] = {}
     for root in partitions:
         sizes[root] = sizes.get(root, 0) + 1
@@ -105,16 +105,22 @@ def _add_groups(
             groups[binding.var] = group_of.setdefault(root, Group())
 
 
-def _nodes(mod: IRModule, block: DataflowBlock, weights: set[Var]) -> Sequence[FusionNode]:
+def fusion_nodes(
+    mod: IRModule, bindings: Sequence[Binding], weights: Collection[Var] = ()
+) -> list[FusionNode]:
+    """The bindings of a dataflow block as ``partition`` takes them.
+
+    ``weights`` are parameters that are known before the calls: their fields are not fused.
+    """
     nodes = [
         FusionNode(_pattern(mod, binding, weights), not isinstance(binding.var, DataflowVar))
-        for binding in block.bindings
+        for binding in bindings
     ]
-    for index, needed in enumerate(binding_dependencies(block.bindings)):
+    for index, needed in enumerate(binding_dependencies(bindings)):
         for other in needed:
             nodes[other].users.append((index, nodes[index].pattern))
-    _keep_gathered_indices(mod, block.bindings, nodes)
-    _keep_costly_broadcasts(mod, block.bindings, nodes)
+    _keep_gathered_indices(mod, bindings, nodes)
+    _keep_costly_broadcasts(mod, bindings, nodes)
     return nodes
 
 
@@ -135,6 +141,7 @@ def _keep_gathered_indices(
         )
         if choosers[index] and becomes_index[index]:
             nodes[index].is_output = True
+            nodes[index].why_kept = "it gathers what is the index of another gather"
 
 
 def _keep_costly_broadcasts(
@@ -156,6 +163,7 @@ def _keep_costly_broadcasts(
             again = costs[index] * (larger - count)
             if pattern <= OpPatternKind.BROADCAST and again > LAUNCH:
                 node.is_output = True
+                node.why_kept = "it would be computed again for each element that it is copied to"
                 break
             if larger <= count:
                 costs[user] += costs[index]
@@ -175,7 +183,7 @@ def _choosers(mod: IRModule, binding: Binding) -> set[RelaxExpr]:
     return {arguments[at] for at in index_parameters(func) if at < len(arguments)}
 
 
-def _pattern(mod: IRModule, binding: Binding, weights: set[Var]) -> OpPatternKind:
+def _pattern(mod: IRModule, binding: Binding, weights: Collection[Var]) -> OpPatternKind:
     """The pattern of the PrimFunc that a binding calls; a field of a tuple is injective."""
     value = binding.value
     if not isinstance(binding, VarBinding):

@@ -14,8 +14,9 @@ sweep suffices, since the graph has no cycles.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from weft.relax.analysis.op_pattern import OpPatternKind
 
@@ -39,6 +40,8 @@ class FusionNode:
     and chooses what another gather reads."""
     users: list[tuple[int, OpPatternKind]] = field(default_factory=list)
     """(position, pattern) of each node that depends on it."""
+    why_kept: str = "its result is used outside of the block"
+    """Why the value must not be fused away, if it must not."""
 
 
 class _Dominator:
@@ -203,4 +206,57 @@ def _may_join(kind: OpPatternKind, inner: Sequence[OpPatternKind], sink: OpPatte
     return all(pattern <= INJECTIVE for pattern in (*inner, sink))
 
 
-__all__ = ["FusionNode", "partition", "post_dominators"]
+_NAMES: Final[Mapping[OpPatternKind, str]] = {
+    ELEMWISE: "element-wise", BROADCAST: "a broadcast", INJECTIVE: "a rearrangement",
+    REDUCE: "a reduction", OUT_FUSABLE: "an operator like a product or a window",
+    OPAQUE: "an operator of no known form",
+}  # fmt: skip
+
+
+def why_apart(nodes: Sequence[FusionNode], roots: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+    """(producer, consumer, reason) of each pair of neighbours in different groups.
+
+    ``roots`` is what ``partition`` gave for ``nodes``.
+
+    >>> product = FusionNode(OUT_FUSABLE, False, [(1, REDUCE)])
+    >>> [(_, _, reason)] = why_apart([product, FusionNode(REDUCE, True)], [0, 1])
+    >>> reason.partition(" takes ")[2]
+    'only element-wise followers, not a reduction'
+    """
+    tree = post_dominators(nodes)
+    widest: dict[int, OpPatternKind] = {}
+    for node, root in zip(nodes, roots, strict=True):
+        widest[root] = max(widest.get(root, ELEMWISE), node.pattern)
+    for index, node in enumerate(nodes):
+        for user, _ in node.users:
+            if roots[index] != roots[user]:
+                kinds = widest[roots[index]], widest[roots[user]]
+                yield index, user, _reason(node, tree[index], kinds)
+
+
+def _reason(
+    node: FusionNode, place: _Dominator, groups: tuple[OpPatternKind, OpPatternKind]
+) -> str:
+    """Why a node does not join the group of its user; ``groups`` are the patterns of both."""
+    kind, sink = groups
+    if node.is_output:
+        return node.why_kept
+    if OPAQUE in groups:
+        return f"{_NAMES[OPAQUE]} is never fused"
+    if place.parent is None:
+        return "its users do not meet in one operator, so it would be computed more than once"
+    if kind is OUT_FUSABLE:
+        widest = _NAMES[max(place.pattern, sink)]
+        return f"{_NAMES[kind]} takes only element-wise followers, not {widest}"
+    if kind is REDUCE:
+        return "a reduction ends its group"
+    if kind is INJECTIVE and sink > INJECTIVE:
+        return f"{_NAMES[kind]} is not repeated inside of {_NAMES[sink]}"
+    if place.pattern > INJECTIVE:
+        return f"on the way to where its users meet is {_NAMES[place.pattern]}"
+    if sink is OUT_FUSABLE:
+        return f"{_NAMES[sink]} reads each element several times, which would repeat it"
+    return "the group would be too large, or an operator between them does not fit"
+
+
+__all__ = ["FusionNode", "partition", "post_dominators", "why_apart"]

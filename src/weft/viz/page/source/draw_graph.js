@@ -1,0 +1,138 @@
+/** A graph that layout.js placed, as SVG: nodes, groups around them, edges with their shapes. */
+
+import { s, tip } from "./dom.js";
+import { shape, shorten } from "./format.js";
+
+const PAD = 22;
+const LINE = 15;
+const TITLE_HEIGHT = 20;
+const LONGEST = 42; // letters of a name in a node
+const FONT = "12px system-ui, sans-serif";
+
+const pen = document.createElement("canvas").getContext("2d");
+
+function widthOf(text, font = FONT) {
+  pen.font = font;
+  return pen.measureText(text).width;
+}
+
+/** The size of a node with these lines, and the lines as they are written. */
+export function sized(node) {
+  const texts = node.lines.map((line) => shorten(line, LONGEST));
+  const width = Math.max(44, ...texts.map((line, row) =>
+    widthOf(line, row ? "10.5px system-ui, sans-serif" : "600 12px system-ui, sans-serif"))) + PAD;
+  return { ...node, texts, width, height: 12 + LINE * texts.length };
+}
+
+/** The size of a group's title. */
+export function titled(cluster) {
+  const title = shorten(cluster.title, LONGEST);
+  return {
+    ...cluster, text: title, height: TITLE_HEIGHT,
+    width: widthOf(title, "600 11px system-ui, sans-serif")
+      + (cluster.note ? widthOf(cluster.note, "11px system-ui, sans-serif") + 14 : 0) + 22,
+  };
+}
+
+function activated(act) {
+  return {
+    click: (event) => act(event),
+    keydown: (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      event.stopPropagation();
+      act(event);
+    },
+  };
+}
+
+function drawNode(node, at, listeners) {
+  const [x, y] = [at.x - node.width / 2, at.y - node.height / 2];
+  const round = node.class.includes("input") || node.class.includes("output")
+    ? node.height / 2 : 5;
+  return s("g", {
+    class: `node ${node.class}`, role: "button", tabindex: "-1", "data-id": String(node.id),
+    "aria-label": node.lines.join(", "), transform: `translate(${x},${y})`,
+    style: node.heat === undefined ? {} : { "--heat-share": `${node.heat * 100}%` },
+    on: activated((event) => listeners.node(node, event)),
+  },
+    tip(node.title),
+    s("rect", { width: node.width, height: node.height, rx: round }),
+    node.texts.map((line, row) => s("text", {
+      class: row ? "small" : "name", x: node.width / 2, y: 6 + LINE * row + 11,
+    }, line)));
+}
+
+function drawCluster(cluster, at, listeners) {
+  return s("g", {
+    class: `cluster ${cluster.class ?? ""}`, role: "button", tabindex: "0",
+    "data-id": String(cluster.id),
+    "aria-label": `group ${cluster.title} ${cluster.note ?? ""}`,
+    transform: `translate(${at.x},${at.y})`,
+    style: { "--heat-share": `${(cluster.heat ?? 0) * 100}%` },
+    on: activated((event) => listeners.cluster(cluster, event)),
+  },
+    tip(cluster.title),
+    s("rect", { width: at.width, height: at.height, rx: 8 }),
+    s("text", { class: "title", x: 10, y: 17 }, cluster.text),
+    cluster.note
+      ? s("text", { class: "note", x: at.width - 10, y: 17 }, cluster.note) : null);
+}
+
+function curve(points) {
+  if (points.length < 2) return "";
+  const text = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
+  const [first, ...rest] = points;
+  return rest.length % 3 === 0
+    ? `M${text(first)}C${rest.map(text).join(" ")}` : `M${points.map(text).join("L")}`;
+}
+
+function arrow(points) {
+  const [x, y] = points[points.length - 1];
+  const [fromX, fromY] = points[Math.max(0, points.length - 2)];
+  const angle = (Math.atan2(y - fromY, x - fromX) * 180) / Math.PI;
+  return s("path", {
+    class: "arrow", d: "M0,0L-7,-3.2L-5.5,0L-7,3.2Z",
+    transform: `translate(${x.toFixed(1)},${y.toFixed(1)}) rotate(${angle.toFixed(1)})`,
+  });
+}
+
+function middle(points) {
+  if (points.length === 4) {
+    const at = (axis) => (points[0][axis] + 3 * points[1][axis] + 3 * points[2][axis]
+      + points[3][axis]) / 8;
+    return [at(0), at(1)];
+  }
+  return points[Math.floor(points.length / 2)];
+}
+
+function drawEdge({ edge, points }, label, listeners) {
+  if (points.length < 2) return null;
+  const [x, y] = middle(points);
+  const refusal = edge.refusal ?? null;
+  return s("g", { class: `edge ${edge.class ?? ""}` },
+    s("path", { class: "curve", d: curve(points) }, tip(edge.type ?? "")), arrow(points),
+    label ? s("text", { class: "small", x: x + (refusal ? 13 : 6), y: y + 3 }, label) : null,
+    refusal ? s("g", {
+      class: "refusal", role: "button", tabindex: "0", transform: `translate(${x},${y})`,
+      "aria-label": `why not fused: ${refusal}`,
+      on: activated((event) => listeners.refusal(edge, event)),
+    }, tip(`not fused: ${refusal}`), s("circle", { r: 7.5 }),
+    s("text", { y: 3.8 }, "≠")) : null);
+}
+
+/** Draw into `content`: one shape per value is written, at the first edge that carries it. */
+export function drawGraph(content, graph, places, listeners) {
+  const written = new Set();
+  const labels = places.edges.map(({ edge }) => {
+    const key = `${edge.from} ${edge.type}`;
+    if (!edge.type || written.has(key)) return "";
+    written.add(key);
+    return shorten(shape(edge.type), 30);
+  });
+  content.replaceChildren(
+    ...graph.clusters.filter((cluster) => places.clusters.has(cluster.id))
+      .map((cluster) => drawCluster(cluster, places.clusters.get(cluster.id), listeners)),
+    s("g", {}, places.edges.map((edge, index) => drawEdge(edge, labels[index], listeners))),
+    ...graph.nodes.map((node) => drawNode(node, places.nodes.get(node.id), listeners)));
+}

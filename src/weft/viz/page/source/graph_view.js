@@ -1,0 +1,98 @@
+/** What of a recorded graph is drawn: groups as boxes, or each as one node while it is closed. */
+
+import { count, microseconds } from "./format.js";
+import { sized, titled } from "./draw_graph.js";
+
+/** From this many groups on, groups begin closed. */
+export const MANY_GROUPS = 100;
+
+/** Ids in drawings: a closed group is a node, and must not meet a node's own id. */
+export const closedId = (group) => `group ${group.id}`;
+
+/** Answers the reason why the groups of two nodes were not fused, by the pairs of the record. */
+export function refusals(model, graph) {
+  const names = new Map(graph.groups.flatMap((group) => [
+    [String(group.id), group.id], [group.name, group.id],
+  ]));
+  const reasons = new Map();
+  for (const pair of model.fusion) {
+    const [from, to] = [names.get(pair.producer), names.get(pair.consumer)];
+    if (from !== undefined && to !== undefined) reasons.set(`${from} ${to}`, pair.reason);
+  }
+  return (from, to) => (from === null || to === null ? null : reasons.get(`${from} ${to}`) ?? null);
+}
+
+function nodeLines(node) {
+  const lines = [node.op || node.label];
+  if (node.op && node.label && node.label !== node.op) lines.push(node.label);
+  if (node.constants) lines.push(count(node.constants, "weight"));
+  return lines;
+}
+
+function heats(model, groups) {
+  const times = groups.map((group) => model.times.get(group.kernel)?.us ?? 0);
+  const most = Math.max(...times, 0);
+  return new Map(groups.map((group, index) => [group.id, most ? times[index] / most : 0]));
+}
+
+function closedNode(model, group, members, heat) {
+  const time = model.times.get(group.kernel);
+  const lines = [group.name, [count(members, "operator"), time ? microseconds(time.us) : ""]
+    .filter(Boolean).join(" · ")];
+  return sized({
+    id: closedId(group), group: group.id, cluster: null, closed: true, lines, heat,
+    title: `${group.name}: click to open`, class: "call closed",
+  });
+}
+
+function openCluster(model, group, heat) {
+  const time = model.times.get(group.kernel);
+  return titled({
+    id: group.id, title: group.name, note: time ? microseconds(time.us) : "", heat,
+    class: time ? "measured" : "",
+  });
+}
+
+function joined(edges, placeOf, groupOf, refused) {
+  const kept = new Map();
+  for (const edge of edges) {
+    const [from, to] = [placeOf(edge.from), placeOf(edge.to)];
+    const key = `${from} ${to}`;
+    if (from === to || kept.has(key)) continue;
+    const [producer, consumer] = [groupOf.get(edge.from), groupOf.get(edge.to)];
+    const refusal = producer === consumer ? null : refused(producer, consumer);
+    kept.set(key, { from, to, type: edge.type, refusal, producer, consumer });
+  }
+  return [...kept.values()];
+}
+
+/** The drawing of `graph` in which the groups of the set `closed` are one node each. */
+export function viewOf(model, graph, closed) {
+  const heat = heats(model, graph.groups);
+  const members = new Map(graph.groups.map((group) => [group.id, 0]));
+  const groupOf = new Map();
+  for (const node of graph.nodes) {
+    groupOf.set(node.id, node.group);
+    if (node.group !== null) members.set(node.group, members.get(node.group) + 1);
+  }
+  const byId = new Map(graph.groups.map((group) => [group.id, group]));
+  const shownAs = (id) => {
+    const group = groupOf.get(id);
+    return group !== null && closed.has(group) ? closedId(byId.get(group)) : id;
+  };
+  const open = graph.groups.filter((group) => !closed.has(group.id) && members.get(group.id));
+  const nodes = graph.nodes.filter((node) => node.group === null || !closed.has(node.group))
+    .map((node) => sized({
+      id: node.id, cluster: node.group, lines: nodeLines(node), class: node.kind, node,
+      title: [node.label, node.op, node.type].filter(Boolean).join("\n"),
+    }));
+  for (const group of graph.groups) {
+    if (closed.has(group.id) && members.get(group.id)) {
+      nodes.push(closedNode(model, group, members.get(group.id), heat.get(group.id)));
+    }
+  }
+  return {
+    nodes, clusters: open.map((group) => openCluster(model, group, heat.get(group.id))),
+    edges: joined(graph.edges, shownAs, groupOf, refusals(model, graph)),
+  };
+}

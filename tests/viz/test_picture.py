@@ -1,0 +1,305 @@
+"""Pictures: the data obeys its contract, texts and links are there, memory is a plan, times."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import weft
+from tests.lib.picture_models import convolutional, layered
+from tests.lib.picture_schema import check_picture
+from weft import tir
+from weft.codegen.llvm.compile import translated
+from weft.codegen.llvm.debug_lines import DebugLines
+from weft.codegen.llvm.emit import emit_module
+from weft.driver.pipeline import lower_tir
+from weft.driver.recording import recording
+from weft.script import tir as T
+from weft.support.errors import IRValueError, UnsupportedError
+from weft.target.host import llvm_options
+from weft.viz.assembly import facts_of
+from weft.viz.collect import Call
+from weft.viz.lowering import Printed
+from weft.viz.picture import Picture, picture_of
+
+
+@T.prim_func
+def doubled(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+def image():
+    return np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def network() -> Picture:
+    """A convolutional network with a call of it."""
+    picture = picture_of(convolutional(), title="network")
+    picture.call = Call((image(),))
+    return picture
+
+
+@pytest.fixture(scope="module")
+def symbolic() -> Picture:
+    """Two layers of any number of rows, called with 12."""
+    picture = picture_of(layered(tir.Var("n", "int64")), title="layers")
+    picture.call = Call((np.ones((12, 256), "float32"),))
+    return picture
+
+
+@pytest.mark.parametrize("name", ["network", "symbolic"])
+def test_the_data_obeys_the_contract(name, request):
+    picture = request.getfixturevalue(name)
+    check_picture(json.loads(picture.json()))
+
+
+def test_functions_alone_have_a_picture():
+    data = picture_of(doubled).data
+    check_picture(data)
+    assert data["profile"] is None
+    assert [kernel["name"] for kernel in data["kernels"]] == ["doubled"]
+    assert any("called from Python" in row["text"] for row in data["report"])
+
+
+@pytest.mark.parametrize("name", ["network", "symbolic"])
+def test_every_kernel_has_all_texts_and_links_between_them(name, request):
+    data = request.getfixturevalue(name).data
+    assert data["kernels"]
+    for kernel in data["kernels"]:
+        texts = [kernel[form] for form in ("scheduled", "lowered", "llvm_before", "llvm")]
+        assert None not in [*texts, kernel["assembly"]], kernel["name"]
+        instructions = {link[3] for link in kernel["links"] if link[3]}
+        assembly = data["texts"][kernel["assembly"]].split("\n")
+        code = [line for line in assembly if line.startswith("\t")]
+        assert len(instructions) > 0.6 * len(code), kernel["name"]
+        with_origin = [link for link in kernel["links"] if link[1] and link[0]]
+        assert len(with_origin) == len([link for link in kernel["links"] if link[1]])
+
+
+def test_a_link_leads_from_a_product_to_its_instruction():
+    data = picture_of(doubled).data
+    (kernel,) = data["kernels"]
+    lines = {
+        form: data["texts"][kernel[form]].split("\n")
+        for form in ("scheduled", "lowered", "llvm", "assembly")
+    }
+    [at] = [i for i, line in enumerate(lines["scheduled"], 1) if "A[vi] * " in line]
+    links = [link for link in kernel["links"] if link[0] == at]
+    assert any("fmul" in lines["llvm"][link[2] - 1] for link in links if link[2])
+    assert {lines["lowered"][link[1] - 1].strip() for link in links} == {
+        "B[i] = A[i] * T.float32(2.0)"
+    }
+
+
+def test_debug_locations_do_not_change_the_code(network):
+    target = weft.target.Target("llvm")
+    for name, func in network.record.kernels().items():
+        with target:
+            module = lower_tir()(weft.IRModule({name: func.with_attr("global_symbol", name)}))
+        lowered = Printed.of(module[name], name)
+        assert lowered.text in module[name].script(name=name)
+        texts = [
+            emit_module(weft.IRModule({name: lowered.marked()}), target, debug=DebugLines())[0],
+            emit_module(module, target)[0],
+        ]
+        first, second = [
+            translated(text, llvm_options(target), "assembly").decode() for text in texts
+        ]
+        assert instructions(first) == instructions(second), name
+        assert ".loc" in first
+        assert ".loc" not in second
+
+
+def instructions(assembly):
+    return [
+        line.split("#")[0].strip() for line in assembly.split("\n") if re.match(r"\s+[a-z]", line)
+    ]
+
+
+def test_memory_rectangles_do_not_overlap(network):
+    memory = network.data["memory"]
+    assert memory["buffers"]
+    assert 0 < memory["live_bound_bytes"] <= memory["arena_bytes"]
+    for a, b in itertools.combinations(memory["buffers"], 2):
+        if a["first"] <= b["last"] and b["first"] <= a["last"]:
+            apart = a["offset"] + a["bytes"], b["offset"] + b["bytes"]
+            assert apart[0] <= b["offset"] or apart[1] <= a["offset"], (a, b)
+    for buffer in memory["buffers"]:
+        assert memory["steps"][buffer["first"]] == buffer["producer"]
+        assert memory["steps"][buffer["last"]] in [buffer["producer"], *buffer["users"]]
+
+
+def test_symbolic_memory_is_that_of_the_call(symbolic):
+    memory = symbolic.data["memory"]
+    assert sorted(buffer["bytes"] for buffer in memory["buffers"]) == [12 * 10 * 4, 12 * 128 * 4]
+
+
+def test_weights_say_what_became_of_them(network):
+    kinds = {weight["kernel"]: weight["kind"] for weight in network.data["memory"]["weights"]}
+    assert kinds["fused_conv2d_add_relu1"] == "transformed"
+    assert kinds["matmul11"] == "as given"
+    layers = picture_of(layered(100)).data
+    kinds = {weight["kernel"]: weight["kind"] for weight in layers["memory"]["weights"]}
+    [packed] = [kernel for kernel in layers["kernels"] if kernel["name"].startswith("fused_")]
+    assert kinds[packed["name"]] == "packed"
+    assert packed["packed_weights"]
+    total = sum(weight["bytes"] for weight in network.data["memory"]["weights"])
+    assert network.data["summary"]["weight_bytes"] == total
+
+
+def test_neighbours_that_did_not_fuse_have_a_reason(network):
+    groups = {
+        group["name"]
+        for graph in network.data["graphs"] if graph["name"] == "after fusion"
+        for group in graph["groups"]
+    }  # fmt: skip
+    assert any(name.startswith("fused_conv2d") for name in groups)
+    pairs = {(row["producer"], row["consumer"]): row["reason"] for row in network.data["fusion"]}
+    assert {name for pair in pairs for name in pair} <= groups
+    [reason] = [
+        reason for (producer, consumer), reason in pairs.items()
+        if producer.startswith("fused_conv2d") and consumer.startswith("max_pool2d")
+    ]  # fmt: skip
+    assert "only element-wise followers" in reason
+
+
+def test_a_graph_has_operators_types_and_edges(network):
+    graph = network.data["graphs"][0]
+    calls = [node["op"] for node in graph["nodes"] if node["kind"] == "call"]
+    assert calls == [
+        "nn.conv2d", "add", "nn.relu", "nn.max_pool2d", "reshape", "matmul", "nn.relu", "matmul",
+    ]  # fmt: skip
+    assert [edge[:2] for edge in graph["edges"]] == [(i, i + 1) for i in range(9)]
+    assert graph["edges"][0][2] == "float32[1, 1, 28, 28]"
+    assert [node["constants"] for node in graph["nodes"]] == [0, 1, 1, 0, 0, 0, 1, 0, 1, 0]
+
+
+def test_groups_lead_to_their_kernels(network):
+    graph = next(g for g in network.data["graphs"] if g["name"] == "after fusion")
+    kernels = {kernel["name"] for kernel in network.data["kernels"]}
+    by_group = {group["name"]: group["kernel"] for group in graph["groups"]}
+    assert by_group.pop("reshape") is None  # it became a view
+    assert set(by_group.values()) == kernels
+
+
+def test_schedules_say_what_fitted_and_what_did_not(network):
+    for kernel in network.data["kernels"]:
+        schedule = kernel["schedule"]
+        assert schedule["rule"].startswith("Default")
+        assert "Winograd" in [row["rule"] for row in schedule["refused"]]
+        scripts = [step["script"] for step in schedule["steps"] if step["script"]]
+        assert schedule["steps"]
+        assert scripts
+        last = network.data["texts"][scripts[-1]]
+        assert "T.vectorized" in last
+
+
+def test_a_program_that_fails_gives_its_reason():
+    with recording() as record:
+        weft.compile(layered(), cache=False)
+    reasons = [reason for attempt in record.attempts for _, reason in attempt.refused]
+    assert "the function is not of its form" in reasons
+
+
+def test_passes_that_changed_nothing_keep_the_state(network):
+    rows = {row["name"]: row for row in network.data["passes"]}
+    assert rows["LegalizeOps"]["before"] != rows["LegalizeOps"]["after"]
+    assert rows["UseWinograd"]["before"] == rows["UseWinograd"]["after"]
+    assert rows["tir.VectorizeLoop"]["phase"] == "lower"
+    assert rows["tir.VectorizeLoop"]["before"] != rows["tir.VectorizeLoop"]["after"]
+
+
+def test_each_call_of_a_kernel_has_a_native_time_and_its_threads(network):
+    profile, steps = network.data["profile"], network.data["memory"]["steps"]
+    assert [call["kernel"] for call in profile["calls"]] == steps
+    assert all(call["us"] > 0 for call in profile["calls"])
+    assert [call["index"] for call in profile["calls"]] == list(range(len(steps)))
+    assert {row["kernel"] for row in profile["activity"]} == set(steps)
+    for row in profile["activity"]:
+        assert 0 <= row["begin_us"] < row["end_us"]
+        assert 0 <= row["thread"] < profile["threads"]
+
+
+def test_operations_of_a_product_are_counted(symbolic):
+    calls = symbolic.data["profile"]["calls"]
+    product = next(call for call in calls if "matmul" in call["kernel"])
+    assert product["gflop"] == pytest.approx(12 * 128 * (2 * 256 + 1) / 1e9)
+
+
+def test_a_clocked_host_computes_the_same(network):
+    before = network.model(image())
+    network.data
+    np.testing.assert_array_equal(network.model(image()), before)
+
+
+def test_recording_changes_no_code():
+    plain = weft.compile(layered(), cache=False)
+    with recording():
+        recorded = weft.compile(layered(), cache=False)
+    assert recorded.code.code == plain.code.code
+
+
+def test_cache_hits_are_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("WEFT_NO_CACHE", raising=False)
+    rows = [picture_of(layered()).data["compile"]["cache"] for _ in range(2)]
+    assert not any(row["hit"] for row in rows[0])
+    assert all(row["hit"] for row in rows[1])
+
+
+def test_a_model_shows_itself_in_a_notebook(tmp_path):
+    model = weft.compile(layered())
+    picture = model.viz(np.ones((20, 256), "float32"))
+    assert "<iframe" in picture._repr_html_()
+    assert picture.data["profile"]["calls"]
+    page = picture.save(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert model.viz().data["profile"] is None
+
+
+def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
+    weft.compile(layered()).save(tmp_path / "m.weft")
+    picture = weft.load(tmp_path / "m.weft").viz(np.ones((20, 256), "float32"))
+    check_picture(picture.data)
+    assert picture.data["summary"]["weight_bytes"] > 0
+    assert any("def main" in text for text in picture.data["texts"].values())
+
+
+def test_drawings_are_svg_with_a_shape_for_each_thing(network):
+    shapes = {
+        network.arena: ("<rect", len(network.data["memory"]["buffers"])),
+        network.roofline: (
+            "<circle",
+            len([c for c in network.data["profile"]["calls"] if c["gflop"] and c["bytes"]]),
+        ),
+        network.loops("max_pool2d1"): ("<rect", None),
+    }
+    for drawing, (shape, count) in shapes.items():
+        root = ElementTree.fromstring(drawing._repr_svg_())
+        assert root.tag.endswith("svg")
+        assert count is None or drawing.svg.count(shape) == count
+    kernel = next(k for k in network.data["kernels"] if k["name"] == "max_pool2d1")
+    assert network.loops("max_pool2d1").svg.count("<rect") == len(kernel["loops"])
+
+
+def test_drawings_that_there_are_not_are_refused(network):
+    with pytest.raises(IRValueError, match="there is no kernel 'pool'; there are fused_conv2d"):
+        network.loops("pool")
+    with pytest.raises(UnsupportedError, match="no times were measured"):
+        _ = picture_of(layered()).roofline
+
+
+def test_spills_are_counted_for_each_system():
+    stored = "\tvmovups\t%zmm1, 64(%rsp)\n\tvaddps\t%zmm1, %zmm2, %zmm3\n\tstr\tq4, [sp, #16]\n"
+    assert facts_of(stored, "x86_64-unknown-linux-gnu").spills == 1
+    assert facts_of(stored, "aarch64-unknown-linux-gnu").spills == 1
+    assert facts_of(stored, "x86_64-unknown-linux-gnu").vector_bits == 512
