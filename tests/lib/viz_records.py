@@ -677,3 +677,21 @@ def empty() -> Record:
         "compile": {"phases": [], "cache": []},
         "report": [],
     }
+
+
+def long_text() -> Record:
+    """A kernel of which the assembly has 100,000 lines, and a pass that changes one line."""
+    texts = Texts()
+    lines = "\n".join(f"\tvaddps\t%zmm{at % 32}, %zmm0, %zmm1" for at in range(100_000))
+    before = [f"    x{at} = T.float32({at})" for at in range(100)]
+    after = [*before[:50], before[50].replace("float32", "float16"), *before[51:]]
+    states = [{"functions": {"long": texts.add("\n".join(text))}} for text in (before, after)]
+    change = {"name": "one", "phase": "lower", "depth": 0, "ms": 1, "before": 0, "after": 1}
+    kernel = {"name": "long", "assembly": texts.add(lines)}
+    return {
+        **empty(),
+        "kernels": [kernel],
+        "texts": texts.all,
+        "states": states,
+        "passes": [change],
+    }

@@ -22,9 +22,15 @@ export function refusals(model, graph) {
   return (from, to) => (from === null || to === null ? null : reasons.get(`${from} ${to}`) ?? null);
 }
 
+/** What a node is called: its operator, or the function that it calls. */
+export function nameOf(node) {
+  const operator = node.op.replace(/^relax\.(?:op\.)?/, "");
+  return !operator || operator.startsWith("call_") ? node.label || operator : operator;
+}
+
 function nodeLines(node) {
-  const lines = [node.op || node.label];
-  if (node.op && node.label && node.label !== node.op) lines.push(node.label);
+  const lines = [nameOf(node)];
+  if (node.label && node.label !== lines[0]) lines.push(node.label);
   if (node.constants) lines.push(count(node.constants, "weight"));
   return lines;
 }

@@ -1,4 +1,4 @@
-/** Places for a graph's nodes: graphviz (compiled to WebAssembly) computes, nothing is drawn here. */
+/** Places for a graph's nodes, computed by graphviz (in WebAssembly); nothing is drawn here. */
 
 import { Graphviz } from "@hpcc-js/wasm-graphviz";
 
@@ -24,7 +24,7 @@ function room(width, height) {
 function dot(graph) {
   const quick = graph.nodes.length > MANY ? ' splines=line nslimit=1 mclimit=0.3' : "";
   const out = [
-    `digraph { graph [rankdir=TB nodesep=0.28 ranksep=0.34 compound=true${quick}]`,
+    `digraph { graph [rankdir=TB nodesep=0.28 ranksep=0.36 compound=true${quick}]`,
     'node [shape=box fixedsize=true label=""] edge [dir=none]',
   ];
   const index = new Map(graph.nodes.map((node, position) => [node.id, position]));
@@ -36,7 +36,7 @@ function dot(graph) {
   graph.clusters.forEach((cluster, position) => {
     const members = inside.get(cluster.id);
     if (!members.length) return;
-    out.push(`subgraph cluster_${position} { margin=9 labeljust=l `
+    out.push(`subgraph cluster_${position} { margin=15 labeljust=l `
       + `label=${room(cluster.width, cluster.height)}`, ...members.map(node), "}");
   });
   out.push(...outside.map(node));

@@ -8,9 +8,21 @@ import { microseconds, number, shorten } from "./format.js";
 
 const EDGE = { left: 52, right: 18, top: 18, bottom: 40 };
 const NAMED = 6; // the kernels with the longest times are named
+const NAME_HEIGHT = 13;
 const RADIUS = { least: 4, most: 15 };
 
-const powers = (low, high) => [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))];
+/** The powers of ten within a domain. */
+function decades([low, high]) {
+  const first = Math.ceil(Math.log10(low) - 1e-9);
+  const last = Math.floor(Math.log10(high) + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, step) => 10 ** (first + step));
+}
+
+const plain = (value) => String(Number(value.toPrecision(3)));
+
+const powers = (low, high) => [
+  10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high)),
+];
 
 function pointsOf(times) {
   return [...times.values()]
@@ -24,9 +36,10 @@ function pointsOf(times) {
 function axes(x, y, width, height) {
   const group = s("g", { class: "axes" });
   select(group).append("g").attr("transform", `translate(0,${height - EDGE.bottom})`)
-    .call(axisBottom(x).ticks(6, "~g"));
+    .call(axisBottom(x).tickValues(decades(x.domain())).tickFormat(plain));
   select(group).append("g").attr("transform", `translate(${EDGE.left},0)`)
-    .call(axisLeft(y).ticks(5, "~g").tickSize(-(width - EDGE.left - EDGE.right)));
+    .call(axisLeft(y).tickValues(decades(y.domain())).tickFormat(plain)
+      .tickSize(-(width - EDGE.left - EDGE.right)));
   group.append(
     s("text", { class: "axis-name", x: width - EDGE.right, y: height - 6, "text-anchor": "end" },
       "operations per byte"),
@@ -79,10 +92,14 @@ export function roofline(profile, times, width, height, choose) {
   }, tip(`${point.kernel}\n${microseconds(point.us)}, ${number(point.speed)} GFLOP/s, `
     + `${number(point.intensity)} FLOP per byte`),
   s("circle", { cx: x(point.intensity), cy: y(point.speed), r: radius(point) })));
+  const taken = [];
   const names = points.slice(0, NAMED).map((point) => {
     const isRight = x(point.intensity) > width * 0.6;
+    let at = y(point.speed) + 3.5;
+    while (taken.some((other) => Math.abs(other - at) < NAME_HEIGHT)) at += 2;
+    taken.push(at);
     return s("text", {
-      class: "point-name", y: y(point.speed) + 3.5,
+      class: "point-name", y: at,
       x: x(point.intensity) + (radius(point) + 4) * (isRight ? -1 : 1),
       "text-anchor": isRight ? "end" : "start",
     }, shorten(point.kernel, 30));

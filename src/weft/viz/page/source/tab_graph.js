@@ -4,7 +4,7 @@ import { Canvas } from "./canvas.js";
 import { h, link, missing, segmented } from "./dom.js";
 import { drawGraph } from "./draw_graph.js";
 import { bytes, count, microseconds, percent, shape } from "./format.js";
-import { MANY_GROUPS, closedId, refusals, viewOf } from "./graph_view.js";
+import { MANY_GROUPS, closedId, nameOf, refusals, viewOf } from "./graph_view.js";
 import { layout } from "./layout.js";
 import { format } from "./route.js";
 
@@ -174,15 +174,15 @@ export class GraphTab {
     const label = (id) => {
       const other = this.graph.nodes.find((item) => item.id === id);
       return link(format({ tab: "graph", graph: this.graph.name, node: id }),
-        other.op || other.label);
+        nameOf(other));
     };
     const inputs = this.graph.edges.filter((edge) => edge.to === node.id);
     const outputs = this.graph.edges.filter((edge) => edge.from === node.id);
     const row = (edge, other) => h("li", {}, label(other), " ",
       h("span", { class: "note" }, shape(edge.type)));
     return [
-      h("h2", { class: "name" }, node.op || node.label),
-      facts([["Value", node.label], ["Type", node.type],
+      h("h2", { class: "name" }, nameOf(node)),
+      facts([["Value", node.label], ["Operator", node.op], ["Type", node.type],
         ["Kind", node.kind], ["Weights", node.constants ? String(node.constants) : ""]]),
       group ? h("p", {}, "In group ", link(format({
         tab: "graph", graph: this.graph.name, group: group.id,
@@ -211,7 +211,7 @@ export class GraphTab {
       h("h3", {}, count(members.length, "operator")),
       h("ul", {}, members.map((node) => h("li", {}, link(format({
         tab: "graph", graph: this.graph.name, node: node.id,
-      }), node.op || node.label), " ", h("span", { class: "note" }, shape(node.type))))),
+      }), nameOf(node)), " ", h("span", { class: "note" }, shape(node.type))))),
       this.#whyForm(group.id, this.state.why ?? null),
     ];
   }
