@@ -605,6 +605,7 @@ def hostile() -> Record:
     record["graphs"].append(
         {"name": HOSTILE_NAMES[0], "after": None, "nodes": [], "edges": [], "groups": []}
     )
+    record["graphs"][0]["edges"].clear()
     record["graphs"][1]["edges"].append([999, 0, None])
     for graph in record["graphs"]:
         for node, name in zip(graph["nodes"], HOSTILE_NAMES, strict=False):

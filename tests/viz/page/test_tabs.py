@@ -45,12 +45,13 @@ def test_groups_are_boxes_with_their_nodes_shapes_and_times(show):
     shown = show("cnn")
     record = viz_records.cnn()
     graph = record["graphs"][1]
-    assert shown.count(".cluster") == len(graph["groups"]) == 8
+    assert shown.count(".cluster") + shown.count(".node.alone") == len(graph["groups"]) == 8
+    assert shown.count(".node.alone") == 3  # of one operator
     assert shown.count(".node") == len(graph["nodes"])
-    assert shown.texts(".cluster-title .note")[5] == "61.3 µs"
+    assert shown.texts(".cluster-title .note")[3] == "61.3 µs"
     assert "1×16×28×28" in shown.texts(".edge .small")
     colours = shown.tab.eval_on_selector_all(
-        ".cluster > rect", "all => all.map(e => getComputedStyle(e).fill)"
+        ".cluster > rect, .alone > rect", "all => all.map(e => getComputedStyle(e).fill)"
     )
     assert len(set(colours)) >= 7  # by time, and the times differ
 
@@ -87,6 +88,7 @@ def test_the_imported_graph_has_no_groups(show):
     shown = show("cnn", "#graph=imported")
     assert shown.count(".cluster") == 0
     assert shown.count(".node") == 20
+    assert shown.texts(".toolbar > .note")[0] == "20 nodes"
     shown.tab.locator(".segmented button", has_text="final").click()
     shown.tab.wait_for_selector(".cluster")
     assert shown.address() == "graph=final"
@@ -105,6 +107,15 @@ def test_many_groups_are_closed_and_open_by_a_click(show):
     assert shown.count(".node") == 445
     shown.tab.locator(".toolbar button", has_text="Close all groups").click()
     shown.tab.locator(".cluster").first.wait_for(state="detached")
+
+
+def test_nodes_without_edges_stand_in_rows(show):
+    shown = show("hostile", "#graph=imported")
+    boxes = [node.bounding_box() for node in shown.tab.locator(".node > rect").all()]
+    assert len(boxes) == 19
+    assert len({round(box["y"]) for box in boxes}) > 3
+    corners = {(round(box["x"]), round(box["y"])) for box in boxes}
+    assert len(corners) == len(boxes)
 
 
 # Passes

@@ -30,8 +30,8 @@ function loopMargin(loops) {
 function loopNote(loops) {
   const loop = loops[loops.length - 1]; // the inner one of a grid
   const parts = [loop.trip === null || String(loop.trip) === loop.extent ? ""
-    : `${compact(loop.trip)} times`, loop.flops === null ? "" : flops(loop.flops),
-  loop.bytes === null ? "" : bytes(loop.bytes)].filter(Boolean);
+    : `${compact(loop.trip)} times`, loop.flops ? flops(loop.flops) : "",
+  loop.bytes ? bytes(loop.bytes) : ""].filter(Boolean);
   return parts.length ? h("span", { class: "loop-note" }, parts.join(" · ")) : null;
 }
 
