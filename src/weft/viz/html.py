@@ -67,16 +67,19 @@ def _bundle() -> _Bundle:
 
 
 def _packed(data: Mapping[str, object]) -> str:
-    """The data as base64 of gzip of JSON: letters that HTML gives no meaning."""
+    """The data as base64 of gzip of JSON: letters that HTML gives no meaning.
+
+    A name that was a file's may have halves of letters, which no address can hold: they read "?".
+    """
     try:
-        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except ValueError as problem:
         raise IRValueError(
             "the record of a page holds finite numbers, texts, lists and None only, but JSON "
             f"refuses one of its values ({problem}).\n"
             "Put None where a number was not measured."
         ) from problem
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(errors="replace"), mtime=0)).decode()
 
 
 def page(data: Mapping[str, object]) -> str:
@@ -100,7 +103,6 @@ def page(data: Mapping[str, object]) -> str:
         (True, True)
     """
     bundle = _bundle()
-    # A name that was a file's may have halves of letters, which no file of text can hold.
     title = str(data.get("title", "model")).encode(errors="replace").decode()
     return _PAGE.format(
         policy=bundle.policy,

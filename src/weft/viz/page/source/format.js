@@ -51,6 +51,13 @@ export function number(value, unit = "") {
   return unit ? `${text} ${unit}` : text;
 }
 
+/** A number in a few letters: 12,544 as "12.5k". */
+export function compact(value) {
+  if (value === null || value === undefined) return NONE;
+  if (Math.abs(value) < 1e4) return value.toLocaleString("en");
+  return scaled(value, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
+}
+
 /** `count(1, "kernel")`, `count(2, "kernel")`. */
 export const count = (value, noun) =>
   `${value.toLocaleString("en")} ${noun}${value === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;

@@ -150,7 +150,9 @@ class Page {
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.target.closest?.("input, select, textarea, dialog")) return;
+    // The field of a dialog may keep the focus for a moment after the dialog has closed.
+    const field = event.target.closest?.("input, select, textarea, dialog");
+    if (field && field.checkVisibility()) return;
     const tab = TABS[Number(event.key) - 1];
     if (tab) this.open(tab[0]);
     else if (event.key === "/") this.palette.open();
