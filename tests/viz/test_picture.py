@@ -13,12 +13,14 @@ import pytest
 import weft
 from tests.lib.picture_models import convolutional, layered
 from tests.lib.picture_schema import check_picture
-from weft import tir
+from weft import relax, tir
 from weft.codegen.llvm.compile import translated
 from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.emit import emit_module
 from weft.driver.pipeline import lower_tir
 from weft.driver.recording import recording
+from weft.script import ir
+from weft.script import relax as R
 from weft.script import tir as T
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.target.host import llvm_options
@@ -264,6 +266,60 @@ def test_a_model_shows_itself_in_a_notebook(tmp_path):
     page = picture.save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert model.viz().data["profile"] is None
+
+
+def test_measuring_changes_no_state_of_the_model():
+    torch = pytest.importorskip("torch")
+
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x * self.count
+
+    counter, x = Counter(), torch.ones(4)
+    model = weft.compile(counter, (x,))
+    model(x)
+    assert model.viz(x).data["profile"]["calls"]
+    assert counter.count.item() == 1
+    assert model(x).tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_model_that_runs_as_bytecode_says_why_it_has_no_times(rank):
+    x = relax.Var("x", relax.TensorStructInfo((4,) * rank, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nonzero(x)))
+    picture = picture_of(builder.get())
+    picture.call = Call((np.ones((4,) * rank, "float32"),))
+    check_picture(picture.data)
+    [reason] = [row["text"] for row in picture.data["report"] if row["topic"] == "time"]
+    assert "it runs as bytecode" in reason
+
+
+def test_branches_are_in_the_graph():
+    @ir.ir_module
+    class Branch:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32")) -> R.Tensor(
+            (4,), "float32"
+        ):
+            if c:
+                y = R.add(x, x)
+                r = R.nn.relu(y)
+            else:
+                z = R.multiply(x, x)
+                r = R.exp(z)
+            return r
+
+    picture = picture_of(Branch)
+    check_picture(picture.data)
+    operators = {node["op"] for node in picture.data["graphs"][0]["nodes"]}
+    assert {"add", "nn.relu", "multiply", "exp"} <= operators
 
 
 def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
