@@ -301,6 +301,17 @@ def test_a_model_that_runs_as_bytecode_says_why_it_has_no_times(rank):
     assert "it runs as bytecode" in reason
 
 
+def test_a_model_for_another_processor_is_shown_without_times():
+    target = "llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=cortex-a72"
+    picture = picture_of(layered(), target=target)
+    picture.call = Call((np.ones((20, 256), "float32"),))
+    check_picture(picture.data)
+    assert picture.data["profile"] is None
+    assert {kernel["vector_bits"] for kernel in picture.data["kernels"]} == {128}
+    [reason] = [row["text"] for row in picture.data["report"] if row["topic"] == "time"]
+    assert "aarch64" in reason
+
+
 def test_branches_are_in_the_graph():
     @ir.ir_module
     class Branch:

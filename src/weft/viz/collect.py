@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from weft.driver.recording import Recording
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.native.object_code import obstacle_of
 from weft.tir.expr import Var
 from weft.viz.fusion import fusion_rows
 from weft.viz.graphs import graph_rows
@@ -93,6 +94,9 @@ def _measured(
         return None, "functions are called from Python, with arguments that only the caller has"
     if call is None:
         return None, "no arguments of a call were given"
+    obstacle = "" if model.code is None else obstacle_of(model.code)
+    if obstacle:
+        return None, obstacle
     return profile_of(record, model, call.args, call.kwargs)
 
 
@@ -101,7 +105,7 @@ def _no_times(reason: str) -> list[Row]:
 
 
 def _microseconds(model: CompiledModel | None, call: Call | None) -> float | None:
-    if model is None or call is None:
+    if model is None or call is None or (model.code is not None and obstacle_of(model.code)):
         return None
     return round(call_seconds(model, call.args, call.kwargs) * 1e6, 2)
 
