@@ -193,6 +193,14 @@ def test_groups_lead_to_their_kernels(network):
     assert set(by_group.values()) == kernels
 
 
+def test_the_report_names_the_slowest_kernel_and_those_that_spill(network):
+    rows = network.data["report"]
+    slowest = max(network.data["profile"]["calls"], key=lambda call: call["us"])["kernel"]
+    assert [row["kernel"] for row in rows if "takes longest" in row["text"]] == [slowest]
+    spilling = {kernel["name"] for kernel in network.data["kernels"] if kernel["spills"]}
+    assert {row["kernel"] for row in rows if row["topic"] == "spills"} == spilling
+
+
 def test_schedules_say_what_fitted_and_what_did_not(network):
     for kernel in network.data["kernels"]:
         schedule = kernel["schedule"]

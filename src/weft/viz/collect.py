@@ -82,7 +82,7 @@ def page_data(
         "memory": memory,
         "profile": profile,
         "compile": compile_of(record),
-        "report": [*report_rows(record, memory, _threads(profile)), *_no_times(reason)],
+        "report": [*report_rows(record, memory, rows, profile), *_no_times(reason)],
     }
 
 
@@ -123,12 +123,6 @@ def _symbols(
         return {}
     host = record.lowered.hosts.get(model.entry)
     return {} if host is None else symbols_of(host, model, call.args, call.kwargs)
-
-
-def _threads(profile: Mapping[str, object] | None) -> dict[str, int]:
-    calls = [] if profile is None else profile["calls"]
-    assert isinstance(calls, list)
-    return {call["kernel"]: call["threads"] for call in calls}
 
 
 def compile_of(record: Recording) -> Row:
