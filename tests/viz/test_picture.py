@@ -25,9 +25,11 @@ from weft.script import tir as T
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.target.host import llvm_options
 from weft.viz.assembly import facts_of
+from weft.viz.clocked import Run
 from weft.viz.collect import Call
 from weft.viz.lowering import Printed
 from weft.viz.picture import Picture, picture_of
+from weft.viz.timing import activity_of
 
 
 @T.prim_func
@@ -378,3 +380,9 @@ def test_spills_are_counted_for_each_system():
     assert facts_of(stored, "x86_64-unknown-linux-gnu").spills == 1
     assert facts_of(stored, "aarch64-unknown-linux-gnu").spills == 1
     assert facts_of(stored, "x86_64-unknown-linux-gnu").vector_bits == 512
+
+
+def test_parts_outside_of_every_call_are_left_out():
+    run = Run(np.array([[1000, 2000]]), np.array([[5, 100, 200], [5, 1100, 1900]]))
+    (row,) = activity_of(["sum"], run)
+    assert (row["thread"], row["begin_us"], row["end_us"]) == (0, 0.1, 0.9)
