@@ -156,6 +156,23 @@ def test_the_theme_follows_the_system_until_one_chooses(show):
     assert ground(light.open()) == ground(dark)  # remembered
 
 
+@pytest.mark.parametrize("size", [(800, 600), (1400, 500), (2400, 1300)])
+def test_windows_of_other_sizes(show, size):
+    """Nothing is wider than the window, and what matters is in it."""
+    shown = show("cnn", viewport={"width": size[0], "height": size[1]})
+    for name in TABS:
+        shown.open(f"#{name}")
+        assert shown.tab.evaluate("document.documentElement.scrollWidth") <= size[0]
+        box = shown.tab.locator(f"#panel-{name} > .page-tab > *").first.bounding_box()
+        assert box["width"] > 100
+        assert box["height"] > 20
+        for part in shown.tab.locator(
+            f"#panel-{name} :is(.listbox, .text, .drawing, .frame)"
+        ).all():
+            if part.is_visible():
+                assert part.bounding_box()["height"] > 80
+
+
 def test_roles_and_names_for_those_who_do_not_see_the_page(show):
     shown = show("cnn", "#kernel=softmax")
     tab = shown.tab

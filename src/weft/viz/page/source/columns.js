@@ -14,8 +14,8 @@ const SIGNS = { parallel: "∥", vectorized: "⇉", unrolled: "⊞", serial: "" 
 const TICKS = 300;
 
 const inWords = (loop) => `${loop.var}: ${loop.kind}, extent ${loop.extent}, `
-    + `${loop.trip === null ? "trip count not known" : `runs ${number(loop.trip)} times`}, `
-    + `${bytes(loop.bytes)}, ${flops(loop.flops)}`;
+  + `${loop.trip === null ? "iterations not known" : `${number(loop.trip)} iterations`}; `
+  + `each time: ${bytes(loop.bytes)}, ${flops(loop.flops)}`;
 
 /** The loops that a line begins: one, or those of a grid. */
 function loopMargin(loops) {
@@ -193,7 +193,8 @@ export function columnChoice(names, choose) {
 /** The loops as a table, for those that look for the counts alone. */
 export function loopTable(kernel) {
   if (!kernel.loops.length) return null;
-  const head = ["loop", "kind", "extent", "runs", "bytes", "operations"];
+  const head = ["loop", "kind", "extent", "iterations", "bytes each time",
+    "operations each time"];
   return h("details", { class: "loops" }, h("summary", {}, `${kernel.loops.length} loops`),
     h("table", {}, h("tr", {}, head.map((name) => h("th", {}, name))),
       kernel.loops.map((loop) => h("tr", {},

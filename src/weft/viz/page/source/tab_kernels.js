@@ -9,6 +9,7 @@ import { format } from "./route.js";
 export const title = "Kernels";
 
 const ROW = 26;
+const NARROW = 1000; // pixels of a window in which four texts are no use
 
 function fact(name, value, kind = "") {
   return h("div", { class: `fact ${kind}` }, h("span", {}, name), h("b", {}, value));
@@ -38,7 +39,8 @@ export class KernelsTab {
   #names(kernel) {
     const asked = (this.state.view ?? "").split(",").filter((name) => name in COLUMNS);
     if (asked.length) return asked;
-    const usual = ["scheduled", "lowered", "llvm", "assembly"];
+    const usual = window.innerWidth < NARROW ? ["scheduled", "assembly"]
+      : ["scheduled", "lowered", "llvm", "assembly"];
     const recorded = usual.filter((name) => this.model.text(kernel[name]) !== null);
     return recorded.length ? recorded : ["scheduled"];
   }
