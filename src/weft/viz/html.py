@@ -34,7 +34,8 @@ _PAGE = """\
 <style>{style}</style>
 </head>
 <body>
-<div id="loading"><noscript>This page draws its data by its own script: allow it.</noscript></div>
+<div id="loading">Reading the record.
+<noscript>This page draws it by its own script: allow that.</noscript></div>
 <script type="text/plain" id="data">{data}</script>
 <script>{script}</script>
 </body>

@@ -196,6 +196,8 @@ def test_lines_of_a_kernel_are_linked_through_all_texts(show):
         assert lines == {row[place] for row in rows}
     columns.nth(3).locator("[data-line='24']").click()
     assert shown.address() == "kernel=fused_conv2d_add_relu&line=assembly:24"
+    told = "To line 24 of Assembly belong 1 of Scheduled, 1 of Lowered, 3 of LLVM"
+    assert shown.tab.locator("[role=status]:visible").inner_text() == told
     columns.nth(3).locator("[data-line='1']").hover()
     assert columns.nth(0).locator(".line.related").count() == 1  # what was clicked stays
     columns.nth(3).locator("[data-line='24']").click()
@@ -227,7 +229,7 @@ def test_columns_are_chosen_and_missing_texts_said(show):
     hostile = show("hostile")
     hostile.open("#kernel=" + hostile.tab.evaluate("encodeURIComponent", name) + "&view=llvm")
     assert "Not recorded" in hostile.tab.locator(".text-column").inner_text()
-    assert "not linked" in hostile.tab.locator(".kernel-head").inner_text()
+    assert "Lines are not linked" in hostile.tab.locator(".kernel-head").inner_text()
 
 
 def test_long_texts_have_few_elements(show):
