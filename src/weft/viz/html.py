@@ -80,7 +80,9 @@ def _packed(data: Mapping[str, object]) -> str:
             f"refuses one of its values ({problem}).\n"
             "Put None where a number was not measured."
         ) from problem
-    return base64.b64encode(gzip.compress(text.encode(errors="replace"), mtime=0)).decode()
+    return base64.b64encode(
+        gzip.compress(text.encode(errors="replace"), compresslevel=6, mtime=0)
+    ).decode()
 
 
 def page(data: Mapping[str, object]) -> str:

@@ -304,6 +304,15 @@ def test_compile_time_and_cache(show):
     assert "Object cache: 5 of 8 kernels were there" in shown.texts(".card h3")
 
 
+def test_why_nothing_was_measured(show):
+    shown = show("empty", "#time")
+    assert shown.tab.locator(".card").inner_text().splitlines()[-1].endswith("no inputs were given")
+    assert shown.open("#time&view=compile").texts(".card .missing") == [
+        "Not recorded.",
+        "No kernel asked the cache.",
+    ]
+
+
 # Report
 
 

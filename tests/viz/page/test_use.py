@@ -31,6 +31,14 @@ def test_an_address_opens_its_state(show, address):
     assert text in element.evaluate("element => element.textContent")
 
 
+def test_the_first_view_is_of_what_there_is(show):
+    shown = {"cnn": "graph", "long_text": "kernels", "empty": "report"}
+    for record, name in shown.items():
+        assert show(record).tab.locator("[role=tabpanel]:visible").get_attribute("id") == (
+            f"panel-{name}"
+        )
+
+
 def test_the_back_button_takes_steps_back(show):
     shown = show("cnn")
     shown.tab.locator("#tab-kernels").click()
