@@ -173,31 +173,28 @@ def _loops(layer: Layer) -> tuple[list[str], list[dict[str, Any]]]:
         '    # with T.block("root"):',
         f'    local = T.alloc_buffer({layer.shape}, scope="local")',
     ]
+    # Variable, text, extent, iterations, kind, depth, bytes and operations of one execution.
     nest = (
-        ("i_j_fused", "T.parallel(28)", 28, "parallel"),
-        ("k_0", "range(2)", 2, "serial"),
-        ("ax_init", "T.unroll(14)", 14, "unrolled"),
-        ("lane_init", "T.vectorized(16)", 16, "vectorized"),
-        ("r", f"range({reduce})", reduce, "serial"),
-        ("ax", "T.unroll(14)", 14, "unrolled"),
-        ("lane", "T.vectorized(16)", 16, "vectorized"),
+        ("i_j_fused", "T.parallel(28)", "28", 28, "parallel", 0, 50176 * reduce, 25088 * reduce),
+        ("k_0", "range(n)", "n", 2, "serial", 1, 1792 * reduce, 896 * reduce),
+        ("ax_init", "T.unroll(14)", "14", 14, "unrolled", 2, 896, 0),
+        ("lane_init", "T.vectorized(16)", "16", 16, "vectorized", 3, 64, 0),
+        ("r", f"range({reduce})", str(reduce), reduce, "serial", 2, 896 * reduce, 448 * reduce),
+        ("ax", "T.unroll(14)", "14", 14, "unrolled", 3, 896, 448),
+        ("lane", "T.vectorized(16)", "16", 16, "vectorized", 4, 64, 32),
     )
-    depths = (0, 1, 2, 3, 2, 3, 4)
     lines, loops = list(head), []
-    trips: dict[int, int] = {}
-    for (var, extent, trip, kind), depth in zip(nest, depths, strict=True):
-        trips[depth] = trip * trips.get(depth - 1, 1)
-        lines.append(f"{'    ' * (depth + 1)}for {var} in {extent}:")
-        flops = 2 * trips[depth] if depth == 4 else None
+    for var, text, extent, trip, kind, depth, size, flops in nest:
+        lines.append(f"{'    ' * (depth + 1)}for {var} in {text}:")
         loops.append(
             {
                 "var": var,
-                "extent": str(trip),
-                "trip": trips[depth],
+                "extent": extent,
+                "trip": trip,
                 "kind": kind,
                 "depth": depth,
                 "line": len(lines),
-                "bytes": 4 * trips[depth],
+                "bytes": size,
                 "flops": flops,
             }
         )
@@ -477,6 +474,48 @@ def _profile(layers: tuple[Layer, ...], has_activity: bool) -> Record:
     }
 
 
+def _compile(kernels: list[Record]) -> Record:
+    return {
+        "phases": [
+            {"name": "import", "seconds": 0.08},
+            {"name": "graph passes", "seconds": 0.21},
+            {"name": "default schedules", "seconds": 0.17},
+            {"name": "lower", "seconds": 0.26},
+            {"name": "LLVM", "seconds": 0.68},
+            {"name": "pack weights", "seconds": 0.02},
+        ],
+        "cache": [
+            {
+                "kernel": kernel["name"],
+                "hit": at % 3 != 0,
+                "reason": "same program and target" if at % 3 else "first seen on this processor",
+            }
+            for at, kernel in enumerate(kernels)
+        ],
+    }
+
+
+def _report(layers: tuple[Layer, ...]) -> list[Record]:
+    return [
+        {
+            "topic": "weights",
+            "text": "head.0.weight packed into panels of 16 columns",
+            "kernel": "fused_matmul_add_relu",
+        },
+        {
+            "topic": "algorithms",
+            "text": "direct convolution, 14 by 16 accumulators in registers",
+            "kernel": layers[0].name,
+        },
+        {
+            "topic": "looked for and not found",
+            "text": "no pair of layers is quantized",
+            "kernel": None,
+        },
+        {"topic": "one thread", "text": "runs on one thread: 40 elements", "kernel": "softmax"},
+    ]
+
+
 def _record(layers: tuple[Layer, ...], title: str, has_activity: bool = True) -> Record:
     texts = Texts()
     kernels = [_kernel(layer, texts) for layer in layers]
@@ -521,44 +560,8 @@ def _record(layers: tuple[Layer, ...], title: str, has_activity: bool = True) ->
         "kernels": kernels,
         "memory": memory,
         "profile": profile,
-        "compile": {
-            "phases": [
-                {"name": "import", "seconds": 0.08},
-                {"name": "graph passes", "seconds": 0.21},
-                {"name": "default schedules", "seconds": 0.17},
-                {"name": "lower", "seconds": 0.26},
-                {"name": "LLVM", "seconds": 0.68},
-                {"name": "pack weights", "seconds": 0.02},
-            ],
-            "cache": [
-                {
-                    "kernel": kernel["name"],
-                    "hit": at % 3 != 0,
-                    "reason": "same program and target"
-                    if at % 3
-                    else "first seen on this processor",
-                }
-                for at, kernel in enumerate(kernels)
-            ],
-        },
-        "report": [
-            {
-                "topic": "weights",
-                "text": "head.0.weight packed into panels of 16 columns",
-                "kernel": "fused_matmul_add_relu",
-            },
-            {
-                "topic": "algorithms",
-                "text": "direct convolution, 14 by 16 accumulators in registers",
-                "kernel": layers[0].name,
-            },
-            {
-                "topic": "looked for and not found",
-                "text": "no pair of layers is quantized",
-                "kernel": None,
-            },
-            {"topic": "one thread", "text": "runs on one thread: 40 elements", "kernel": "softmax"},
-        ],
+        "compile": _compile(kernels),
+        "report": _report(layers),
     }
 
 
@@ -605,6 +608,7 @@ def hostile() -> Record:
     record["graphs"].append(
         {"name": HOSTILE_NAMES[0], "after": None, "nodes": [], "edges": [], "groups": []}
     )
+    record["graphs"][0]["edges"].clear()
     record["graphs"][1]["edges"].append([999, 0, None])
     for graph in record["graphs"]:
         for node, name in zip(graph["nodes"], HOSTILE_NAMES, strict=False):
@@ -675,5 +679,23 @@ def empty() -> Record:
         },
         "profile": None,
         "compile": {"phases": [], "cache": []},
-        "report": [],
+        "report": [{"topic": "time", "text": "no times: no inputs were given", "kernel": None}],
+    }
+
+
+def long_text() -> Record:
+    """A kernel of which the assembly has 100,000 lines, and a pass that changes one line."""
+    texts = Texts()
+    lines = "\n".join(f"\tvaddps\t%zmm{at % 32}, %zmm0, %zmm1" for at in range(100_000))
+    before = [f"    x{at} = T.float32({at})" for at in range(100)]
+    after = [*before[:50], before[50].replace("float32", "float16"), *before[51:]]
+    states = [{"functions": {"long": texts.add("\n".join(text))}} for text in (before, after)]
+    change = {"name": "one", "phase": "lower", "depth": 0, "ms": 1, "before": 0, "after": 1}
+    kernel = {"name": "long", "assembly": texts.add(lines)}
+    return {
+        **empty(),
+        "kernels": [kernel],
+        "texts": texts.all,
+        "states": states,
+        "passes": [change],
     }

@@ -34,7 +34,8 @@ _PAGE = """\
 <style>{style}</style>
 </head>
 <body>
-<div id="loading"><noscript>This page draws its data by its own script: allow it.</noscript></div>
+<div id="loading">Reading the record.
+<noscript>This page draws it by its own script: allow that.</noscript></div>
 <script type="text/plain" id="data">{data}</script>
 <script>{script}</script>
 </body>
@@ -67,16 +68,21 @@ def _bundle() -> _Bundle:
 
 
 def _packed(data: Mapping[str, object]) -> str:
-    """The data as base64 of gzip of JSON: letters that HTML gives no meaning."""
+    """The data as base64 of gzip of JSON: letters that HTML gives no meaning.
+
+    A name that was a file's may have halves of letters, which no address can hold: they read "?".
+    """
     try:
-        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except ValueError as problem:
         raise IRValueError(
             "the record of a page holds finite numbers, texts, lists and None only, but JSON "
             f"refuses one of its values ({problem}).\n"
             "Put None where a number was not measured."
         ) from problem
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.b64encode(
+        gzip.compress(text.encode(errors="replace"), compresslevel=6, mtime=0)
+    ).decode()
 
 
 def page(data: Mapping[str, object]) -> str:
@@ -100,7 +106,6 @@ def page(data: Mapping[str, object]) -> str:
         (True, True)
     """
     bundle = _bundle()
-    # A name that was a file's may have halves of letters, which no file of text can hold.
     title = str(data.get("title", "model")).encode(errors="replace").decode()
     return _PAGE.format(
         policy=bundle.policy,

@@ -30,7 +30,8 @@ async function bundled() {
 
 /** The packages of which code went in, in alphabetical order. */
 function packagesOf(metafile) {
-  const names = Object.entries(metafile.outputs).flatMap(([, output]) => Object.entries(output.inputs)
+  const outputs = Object.values(metafile.outputs);
+  const names = outputs.flatMap((output) => Object.entries(output.inputs)
     .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
     .map(([path]) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]));
   return [...new Set(names.filter(Boolean))].sort();
@@ -56,6 +57,7 @@ const outputs = ["bundle.js", "bundle.css", "bundle.licences.txt"];
 const hashes = Object.fromEntries([...sources, ...outputs].map((path) => [path, sha256(path)]));
 writeFileSync(join(here, "bundle.sha256.json"), `${JSON.stringify(hashes, null, 1)}\n`);
 
-const size = outputs.slice(0, 2).reduce((sum, path) => sum + readFileSync(join(here, path)).length, 0);
+const size = outputs.slice(0, 2)
+  .reduce((sum, path) => sum + readFileSync(join(here, path)).length, 0);
 console.log(`${size} bytes of ${packages.join(", ")} and ${sources.length - 4} sources`);
 if (size > LARGEST) throw new Error(`the bundle has ${size} bytes; at most ${LARGEST} are wanted`);

@@ -12,6 +12,7 @@ export class Canvas {
     this.svg = s("svg", { class: "canvas", tabindex: "0", role: "group", "aria-label": label },
       this.content);
     this.size = { width: 1, height: 1 };
+    this.first = { x: 0, y: 0 };
     this.zoom = zoom().scaleExtent([0.05, 4]).on("zoom", (event) => {
       this.content.setAttribute("transform", String(event.transform));
       this.transform = event.transform;
@@ -29,9 +30,10 @@ export class Canvas {
         button("⤢", "All of it (0)", () => this.fit())));
   }
 
-  /** Show what was drawn in `content`, a picture of that size. */
-  setSize(width, height) {
+  /** What was drawn in `content` is a picture of that size, which one reads from `first` on. */
+  setSize(width, height, first) {
     this.size = { width, height };
+    this.first = first ?? { x: width / 2, y: 0 };
   }
 
   scale(factor) {
@@ -61,7 +63,10 @@ export class Canvas {
       return;
     }
     const scale = Math.min(1, Math.max(0.6, (clientWidth - 32) / width));
-    this.#moveTo(scale, (clientWidth - width * scale) / 2, 16);
+    const fits = width * scale <= clientWidth;
+    const wanted = clientWidth / 2 - this.first.x * scale;
+    const x = fits ? Math.max(0, Math.min(clientWidth - width * scale, wanted)) : wanted;
+    this.#moveTo(scale, x, 16 - (fits ? 0 : Math.max(0, this.first.y - 60)) * scale);
   }
 
   /** A point in the middle. */

@@ -1,7 +1,8 @@
 /** The texts of one kernel side by side; a line's relatives in the others are marked. */
 
+import { grouped } from "./data.js";
 import { h, missing } from "./dom.js";
-import { bytes, flops, number } from "./format.js";
+import { bytes, compact, flops, number } from "./format.js";
 import { TextView } from "./lines.js";
 import { Links } from "./links.js";
 
@@ -12,27 +13,37 @@ export const COLUMNS = {
 const SIGNS = { parallel: "∥", vectorized: "⇉", unrolled: "⊞", serial: "" };
 const TICKS = 300;
 
-function loopMargin(loop) {
-  if (!loop) return h("span", { class: "loop" });
-  const trip = loop.trip === null ? loop.extent || "?" : number(loop.trip);
-  const title = `${loop.var}: ${loop.kind}, extent ${loop.extent}, `
-    + `${loop.trip === null ? "trip count not known" : `runs ${number(loop.trip)} times`}, `
-    + `${bytes(loop.bytes)}, ${flops(loop.flops)}`;
-  return h("span", { class: `loop ${loop.kind}`, title },
-    h("b", {}, `${SIGNS[loop.kind] ?? ""} ×${trip}`));
+const inWords = (loop) => `${loop.var}: ${loop.kind}, extent ${loop.extent}, `
+  + `${loop.trip === null ? "iterations not known" : `${number(loop.trip)} iterations`}; `
+  + `each time: ${bytes(loop.bytes)}, ${flops(loop.flops)}`;
+
+/** The loops that a line begins: one, or those of a grid. */
+function loopMargin(loops) {
+  if (!loops) return h("span", { class: "loop" });
+  const all = loops.map((loop) => loop.extent || "?").join("·");
+  const extents = all.length > 6 ? `${all.slice(0, 5)}…` : all;
+  const [{ kind }] = loops;
+  return h("span", { class: `loop ${kind}`, title: loops.map(inWords).join("\n") },
+    h("b", {}, `${SIGNS[kind] ?? ""}×${extents}`));
 }
 
-function loopNote(loop) {
-  const parts = [loop.flops === null ? "" : flops(loop.flops),
-    loop.bytes === null ? "" : bytes(loop.bytes)].filter(Boolean);
+function loopNote(loops) {
+  const loop = loops[loops.length - 1]; // the inner one of a grid
+  const parts = [loop.trip === null || String(loop.trip) === loop.extent ? ""
+    : `${compact(loop.trip)} times`, loop.flops ? flops(loop.flops) : "",
+  loop.bytes ? bytes(loop.bytes) : ""].filter(Boolean);
   return parts.length ? h("span", { class: "loop-note" }, parts.join(" · ")) : null;
 }
 
 export class Columns {
-  /** `pin(column, line)` hears which line a user wants to keep marked, line 0 for none. */
-  constructor(model, pin) {
+  /**
+   * `pin(column, line)` hears which line a user wants to keep marked, line 0 for none;
+   * `tell(text)` what belongs to the line that is marked.
+   */
+  constructor(model, pin, tell) {
     this.model = model;
     this.pin = pin;
+    this.tell = tell;
     this.element = h("div", { class: "texts" });
     this.views = new Map();
     this.marked = {};
@@ -44,12 +55,21 @@ export class Columns {
   show(kernel, names) {
     this.kernel = kernel;
     this.links = new Links(kernel.links);
-    this.loops = new Map(kernel.loops.map((loop) => [loop.line, loop]));
+    this.loops = grouped(kernel.loops, (loop) => loop.line);
     this.pinned = null;
     this.marked = {};
     this.views.clear();
+    this.names = names;
     this.element.replaceChildren(...names.map((name) => this.#column(name)));
-    this.element.style.gridTemplateColumns = `repeat(${names.length}, minmax(0, 1fr))`;
+    this.#share(null);
+  }
+
+  /** Give the columns their widths; one of them may be wide. */
+  #share(wide) {
+    this.wide = wide;
+    const share = (name) => (name === wide ? 3 : name === "scheduled" ? 1.3 : 1);
+    this.element.style.gridTemplateColumns = this.names
+      .map((name) => `minmax(0, ${share(name)}fr)`).join(" ");
   }
 
   #column(name) {
@@ -71,7 +91,11 @@ export class Columns {
     const ruler = h("div", { class: "ruler", "aria-hidden": "true" });
     this.views.set(name, { view, ruler });
     return h("section", { class: "text-column" },
-      h("h3", {}, heading, h("span", { class: "note" }, ` ${view.texts.length} lines`),
+      h("h3", {}, h("button", {
+        type: "button", class: "heading", title: "Wider, or as the others",
+        on: { click: () => this.#share(this.wide === name ? null : name) },
+      }, heading), h("span", { class: "note" },
+        ` ${view.texts.length} lines${name === "llvm_before" ? ", not linked" : ""}`),
         h("button", {
           type: "button", class: "quiet push", title: `Copy ${heading}`,
           on: { click: (event) => this.#copy(text, event.currentTarget) },
@@ -95,9 +119,9 @@ export class Columns {
     const mark = { class: `${isOn ? "related" : ""} ${isFrom ? "from" : ""}` };
     if (hue >= 0) mark.stripe = `var(--hue-${hue})`;
     if (name === "scheduled" && this.loops.size) {
-      const loop = this.loops.get(line);
-      mark.margin = loopMargin(loop);
-      mark.note = loop ? loopNote(loop) : null;
+      const loops = this.loops.get(line);
+      mark.margin = loopMargin(loops);
+      mark.note = loops ? loopNote(loops) : null;
     }
     return mark;
   }
@@ -109,12 +133,22 @@ export class Columns {
     for (const [column, lines] of Object.entries(related)) this.marked[column] = new Set(lines);
     for (const [column, { view, ruler }] of this.views) {
       view.restyle();
-      const lines = [...(this.marked[column] ?? [])].slice(0, TICKS);
+      const isLong = view.element.scrollHeight > view.element.clientHeight;
+      const lines = isLong ? [...(this.marked[column] ?? [])].slice(0, TICKS) : [];
       ruler.replaceChildren(...lines.map((at) => h("span", {
         style: { top: `${((at - 0.5) / view.texts.length) * 100}%` },
       })));
     }
+    this.tell(line ? this.#inWords(name, line, related) : "");
     return related;
+  }
+
+  #inWords(name, line, related) {
+    const others = Object.entries(related)
+      .filter(([column]) => column !== name && this.views.has(column))
+      .map(([column, lines]) => `${lines.length} of ${COLUMNS[column]}`);
+    const has = others.length ? `belong ${others.join(", ")}` : "nothing else belongs";
+    return `To line ${line} of ${COLUMNS[name]} ${has}`;
   }
 
   #hover(name, line) {
@@ -173,7 +207,8 @@ export function columnChoice(names, choose) {
 /** The loops as a table, for those that look for the counts alone. */
 export function loopTable(kernel) {
   if (!kernel.loops.length) return null;
-  const head = ["loop", "kind", "extent", "runs", "bytes", "operations"];
+  const head = ["loop", "kind", "extent", "iterations", "bytes each time",
+    "operations each time"];
   return h("details", { class: "loops" }, h("summary", {}, `${kernel.loops.length} loops`),
     h("table", {}, h("tr", {}, head.map((name) => h("th", {}, name))),
       kernel.loops.map((loop) => h("tr", {},

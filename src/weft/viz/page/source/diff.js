@@ -81,10 +81,9 @@ export function changedPart(first, second) {
   const length = Math.min(first.length, second.length);
   let start = 0;
   while (start < length && first[start] === second[start]) start += 1;
+  const fromEnd = (text, place) => text[text.length - 1 - place];
   let tail = 0;
-  while (tail < length - start && first[first.length - 1 - tail] === second[second.length - 1 - tail]) {
-    tail += 1;
-  }
+  while (tail < length - start && fromEnd(first, tail) === fromEnd(second, tail)) tail += 1;
   return [start, first.length - tail, second.length - tail];
 }
 

@@ -6,6 +6,8 @@ import { shape, shorten } from "./format.js";
 const PAD = 22;
 const LINE = 15;
 const TITLE_HEIGHT = 20;
+const LABEL_AT = 10; // pixels from the node that computes a value to its shape
+const REFUSAL_AT = 27; // below the lower edge of the group
 const LONGEST = 42; // letters of a name in a node
 const FONT = "12px system-ui, sans-serif";
 
@@ -51,7 +53,7 @@ function drawNode(node, at, listeners) {
   const round = node.class.includes("input") || node.class.includes("output")
     ? node.height / 2 : 5;
   return s("g", {
-    class: `node ${node.class}`, role: "button", tabindex: "-1", "data-id": String(node.id),
+    class: `node ${node.class}`, role: "button", tabindex: "0", "data-id": String(node.id),
     "aria-label": node.lines.join(", "), transform: `translate(${x},${y})`,
     style: node.heat === undefined ? {} : { "--heat-share": `${node.heat * 100}%` },
     on: activated((event) => listeners.node(node, event)),
@@ -73,7 +75,15 @@ function drawCluster(cluster, at, listeners) {
     on: activated((event) => listeners.cluster(cluster, event)),
   },
     tip(cluster.title),
-    s("rect", { width: at.width, height: at.height, rx: 8 }),
+    s("rect", { width: at.width, height: at.height, rx: 8 }));
+}
+
+/** A group's title: above the edges, which may pass behind it. */
+function drawTitle(cluster, at) {
+  return s("g", {
+    class: "cluster-title", transform: `translate(${at.x},${at.y})`,
+    style: { "--heat-share": `${(cluster.heat ?? 0) * 100}%` },
+  },
     s("text", { class: "title", x: 10, y: 17 }, cluster.text),
     cluster.note
       ? s("text", { class: "note", x: at.width - 10, y: 17 }, cluster.note) : null);
@@ -97,22 +107,48 @@ function arrow(points) {
   });
 }
 
-function middle(points) {
-  if (points.length === 4) {
-    const at = (axis) => (points[0][axis] + 3 * points[1][axis] + 3 * points[2][axis]
-      + points[3][axis]) / 8;
-    return [at(0), at(1)];
+/** The curve as short straight pieces. */
+function traced(points) {
+  if ((points.length - 1) % 3) return points;
+  const result = [points[0]];
+  for (let at = 0; at + 3 < points.length; at += 3) {
+    const [a, b, c, d] = points.slice(at, at + 4);
+    for (let step = 1; step <= 8; step += 1) {
+      const t = step / 8;
+      const r = 1 - t;
+      result.push([0, 1].map((axis) => r * r * r * a[axis] + 3 * r * r * t * b[axis]
+        + 3 * r * t * t * c[axis] + t * t * t * d[axis]));
+    }
   }
-  return points[Math.floor(points.length / 2)];
+  return result;
+}
+
+/** The point so many pixels from the beginning of an edge; the middle of a short one. */
+function pointAt(points, distance) {
+  const path = traced(points);
+  const lengths = path.slice(1).map(([x, y], at) => Math.hypot(x - path[at][0], y - path[at][1]));
+  const whole = lengths.reduce((sum, length) => sum + length, 0);
+  let left = Math.min(distance, whole / 2);
+  for (let at = 0; at < lengths.length; at += 1) {
+    if (left <= lengths[at] && lengths[at] > 0) {
+      const share = left / lengths[at];
+      return [0, 1].map((axis) => path[at][axis] + share * (path[at + 1][axis] - path[at][axis]));
+    }
+    left -= lengths[at];
+  }
+  return path[path.length - 1];
 }
 
 function drawEdge({ edge, points }, label, listeners) {
   if (points.length < 2) return null;
-  const [x, y] = middle(points);
   const refusal = edge.refusal ?? null;
+  const [labelX, labelY] = pointAt(points, LABEL_AT);
+  const [x, y] = pointAt(points, REFUSAL_AT);
+  const isNear = refusal && Math.hypot(x - labelX, y - labelY) < 14;
   return s("g", { class: `edge ${edge.class ?? ""}` },
     s("path", { class: "curve", d: curve(points) }, tip(edge.type ?? "")), arrow(points),
-    label ? s("text", { class: "small", x: x + (refusal ? 13 : 6), y: y + 3 }, label) : null,
+    label ? s("text", { class: "small", x: labelX + (isNear ? 14 : 6), y: labelY + 3.5 }, label)
+      : null,
     refusal ? s("g", {
       class: "refusal", role: "button", tabindex: "0", transform: `translate(${x},${y})`,
       "aria-label": `why not fused: ${refusal}`,
@@ -130,9 +166,12 @@ export function drawGraph(content, graph, places, listeners) {
     written.add(key);
     return shorten(shape(edge.type), 30);
   });
+  const clusters = graph.clusters.filter((cluster) => places.clusters.has(cluster.id));
+  const each = (draw) => clusters.map((cluster) => draw(cluster, places.clusters.get(cluster.id),
+    listeners));
   content.replaceChildren(
-    ...graph.clusters.filter((cluster) => places.clusters.has(cluster.id))
-      .map((cluster) => drawCluster(cluster, places.clusters.get(cluster.id), listeners)),
+    ...each(drawCluster),
     s("g", {}, places.edges.map((edge, index) => drawEdge(edge, labels[index], listeners))),
+    ...each(drawTitle),
     ...graph.nodes.map((node) => drawNode(node, places.nodes.get(node.id), listeners)));
 }

@@ -51,6 +51,13 @@ export function number(value, unit = "") {
   return unit ? `${text} ${unit}` : text;
 }
 
+/** A number in a few letters: 12,544 as "12.5k". */
+export function compact(value) {
+  if (value === null || value === undefined) return NONE;
+  if (Math.abs(value) < 1e4) return value.toLocaleString("en");
+  return scaled(value, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
+}
+
 /** `count(1, "kernel")`, `count(2, "kernel")`. */
 export const count = (value, noun) =>
   `${value.toLocaleString("en")} ${noun}${value === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;
@@ -62,8 +69,13 @@ export function shorten(text, length) {
   return `${text.slice(0, length - end - 1)}…${text.slice(-end)}`;
 }
 
-/** "float32[1, 64, 56]" as "1×64×56"; another type than float32 is named. */
+/** "float32[1, 64, 56]" as "1×64×56"; another type than float32 is named, of a tuple the first. */
 export function shape(type) {
+  const tuple = /^\((\w*\[[^\]]*\]),\s*(.*)\)$/.exec(type);
+  if (tuple) {
+    const others = tuple[2].split("[").length - 1;
+    return `(${shape(tuple[1])}${others ? `, ${others} more` : ""})`;
+  }
   const match = /^(\w*)\[(.*)\]$/.exec(type);
   if (!match) return type;
   const [, dtype, sizes] = match;

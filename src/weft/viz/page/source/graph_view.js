@@ -22,9 +22,15 @@ export function refusals(model, graph) {
   return (from, to) => (from === null || to === null ? null : reasons.get(`${from} ${to}`) ?? null);
 }
 
+/** What a node is called: its operator, or the function that it calls. */
+export function nameOf(node) {
+  const operator = node.op.replace(/^relax\.(?:op\.)?/, "");
+  return !operator || operator.startsWith("call_") ? node.label || operator : operator;
+}
+
 function nodeLines(node) {
-  const lines = [node.op || node.label];
-  if (node.op && node.label && node.label !== node.op) lines.push(node.label);
+  const lines = [nameOf(node)];
+  if (node.label && node.label !== lines[0]) lines.push(node.label);
   if (node.constants) lines.push(count(node.constants, "weight"));
   return lines;
 }
@@ -42,6 +48,19 @@ function closedNode(model, group, members, heat) {
   return sized({
     id: closedId(group), group: group.id, cluster: null, closed: true, lines, heat,
     title: `${group.name}: click to open`, class: "call closed",
+  });
+}
+
+/** A group of one operator is one box, not a box in a box. */
+function aloneNode(model, node, group, heat) {
+  const time = model.times.get(group.kernel);
+  const name = nameOf(node);
+  const about = [name === group.name ? "" : name,
+    node.constants ? count(node.constants, "weight") : "", time ? microseconds(time.us) : ""];
+  return sized({
+    id: node.id, group: group.id, cluster: null, heat, class: `${node.kind} alone`,
+    lines: [group.name, about.filter(Boolean).join(" · ")].filter(Boolean),
+    title: [node.label, node.op, node.type].filter(Boolean).join("\n"),
   });
 }
 
@@ -76,21 +95,22 @@ export function viewOf(model, graph, closed) {
     if (node.group !== null) members.set(node.group, members.get(node.group) + 1);
   }
   const byId = new Map(graph.groups.map((group) => [group.id, group]));
+  const isAlone = (id) => members.get(id) === 1;
+  const isClosed = (id) => id !== null && closed.has(id) && members.get(id) > 1;
   const shownAs = (id) => {
     const group = groupOf.get(id);
-    return group !== null && closed.has(group) ? closedId(byId.get(group)) : id;
+    return isClosed(group) ? closedId(byId.get(group)) : id;
   };
-  const open = graph.groups.filter((group) => !closed.has(group.id) && members.get(group.id));
-  const nodes = graph.nodes.filter((node) => node.group === null || !closed.has(node.group))
-    .map((node) => sized({
-      id: node.id, cluster: node.group, lines: nodeLines(node), class: node.kind, node,
-      title: [node.label, node.op, node.type].filter(Boolean).join("\n"),
-    }));
-  for (const group of graph.groups) {
-    if (closed.has(group.id) && members.get(group.id)) {
-      nodes.push(closedNode(model, group, members.get(group.id), heat.get(group.id)));
-    }
+  const nodes = graph.nodes.filter((node) => !isClosed(node.group))
+    .map((node) => (isAlone(node.group)
+      ? aloneNode(model, node, byId.get(node.group), heat.get(node.group)) : sized({
+        id: node.id, cluster: node.group, lines: nodeLines(node), class: node.kind,
+        title: [node.label, node.op, node.type].filter(Boolean).join("\n"),
+      })));
+  for (const group of graph.groups.filter(({ id }) => isClosed(id))) {
+    nodes.push(closedNode(model, group, members.get(group.id), heat.get(group.id)));
   }
+  const open = graph.groups.filter(({ id }) => members.get(id) > 1 && !isClosed(id));
   return {
     nodes, clusters: open.map((group) => openCluster(model, group, heat.get(group.id))),
     edges: joined(graph.edges, shownAs, groupOf, refusals(model, graph)),

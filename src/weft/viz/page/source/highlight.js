@@ -30,7 +30,7 @@ const ASSEMBLY = [
   ["vector", /\bv?f(?:n?m(?:add|sub))\w*|\bv\w*[ps][sdh]\b|\bvp\w+|\bvmov\w+/y],
   ["register", /%[a-z]\w*/y],
   ["number", /\$?-?(?:0x[0-9a-fA-F]+|\b\d+)\b/y],
-  ["keyword", /^\s+[a-z][\w.]*/y],
+  ["keyword", /(?<=^\s*)[a-z][\w.]*/y],
   ["name", /[A-Za-z_.][\w.$]*/y],
 ];
 

@@ -1,8 +1,10 @@
-/** Places for a graph's nodes: graphviz (compiled to WebAssembly) computes, nothing is drawn here. */
+/** Places for a graph's nodes, computed by graphviz (in WebAssembly); nothing is drawn here. */
 
 import { Graphviz } from "@hpcc-js/wasm-graphviz";
 
 const POINTS = 72; // an inch of graphviz; one point is one pixel here
+const ROW_WIDTH = 700; // pixels
+const GAP = 20;
 const MANY = 600; // nodes from which on straight edges and fewer rounds keep the page quick
 
 let loading = null;
@@ -24,7 +26,7 @@ function room(width, height) {
 function dot(graph) {
   const quick = graph.nodes.length > MANY ? ' splines=line nslimit=1 mclimit=0.3' : "";
   const out = [
-    `digraph { graph [rankdir=TB nodesep=0.28 ranksep=0.34 compound=true${quick}]`,
+    `digraph { graph [rankdir=TB nodesep=0.28 ranksep=0.36 compound=true${quick}]`,
     'node [shape=box fixedsize=true label=""] edge [dir=none]',
   ];
   const index = new Map(graph.nodes.map((node, position) => [node.id, position]));
@@ -36,7 +38,7 @@ function dot(graph) {
   graph.clusters.forEach((cluster, position) => {
     const members = inside.get(cluster.id);
     if (!members.length) return;
-    out.push(`subgraph cluster_${position} { margin=9 labeljust=l `
+    out.push(`subgraph cluster_${position} { margin=15 labeljust=l `
       + `label=${room(cluster.width, cluster.height)}`, ...members.map(node), "}");
   });
   out.push(...outside.map(node));
@@ -74,6 +76,24 @@ function placed(result, graph) {
   return { width, height, nodes, clusters, edges };
 }
 
+/** Nodes without any edge in rows below the others: side by side they would be all one sees. */
+function below(places, loose) {
+  const widest = Math.max(places.width, ROW_WIDTH);
+  const nodes = new Map(places.nodes);
+  let [x, y] = [0, places.height + (places.height ? 2 * GAP : 0)];
+  let [width, row] = [places.width, 0];
+  for (const node of loose) {
+    if (x > 0 && x + node.width > widest) {
+      [x, y, row] = [0, y + row + GAP, 0];
+    }
+    nodes.set(node.id, { x: x + node.width / 2, y: y + node.height / 2 });
+    x += node.width + GAP;
+    row = Math.max(row, node.height);
+    width = Math.max(width, x - GAP);
+  }
+  return { ...places, nodes, width, height: loose.length ? y + row : places.height };
+}
+
 /**
  * Places for `graph`: nodes {id, width, height, cluster}, clusters {id, width, height of the
  * title}, edges {from, to}. The answer has a centre for each node, a rectangle for each cluster
@@ -81,8 +101,11 @@ function placed(result, graph) {
  */
 export async function layout(graph) {
   const graphviz = await engine();
-  if (!graph.nodes.length) {
-    return { width: 0, height: 0, nodes: new Map(), clusters: new Map(), edges: [] };
-  }
-  return placed(JSON.parse(graphviz.layout(dot(graph), "json0", "dot")), graph);
+  const tied = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
+  const isLoose = (node) => node.cluster === null && !tied.has(node.id);
+  const main = { ...graph, nodes: graph.nodes.filter((node) => !isLoose(node)) };
+  const places = main.nodes.length
+    ? placed(JSON.parse(graphviz.layout(dot(main), "json0", "dot")), main)
+    : { width: 0, height: 0, nodes: new Map(), clusters: new Map(), edges: [] };
+  return below(places, graph.nodes.filter(isLoose));
 }

@@ -5,7 +5,8 @@ import { changedPart } from "./diff.js";
 import { pieces } from "./highlight.js";
 import { Windowed } from "./windowed.js";
 
-const ROW = 18; // pixels; .line in style.css
+const ROW = 18; // pixels; .line in text.css
+const MARKED = 0.6; // beyond this share of a line, a mark says no more than its colour
 
 const painted = (text, language) =>
   pieces(text, language).map(([kind, piece]) => (kind ? h("span", { class: `t-${kind}` }, piece)
@@ -114,7 +115,7 @@ export class DiffView {
     const partner = entry.kind === " " ? null : this.#partner(index);
     if (partner === null) return painted(entry.text, this.language);
     const [start, end] = changedPart(entry.text, partner);
-    if (start < 4 && end > entry.text.length - 2) return painted(entry.text, this.language);
+    if (end - start > MARKED * entry.text.trim().length) return painted(entry.text, this.language);
     return [
       painted(entry.text.slice(0, start), this.language),
       h("mark", {}, entry.text.slice(start, end)),

@@ -1,7 +1,7 @@
 /** The search over all that the page names (/), and the help (?). */
 
 import { h } from "./dom.js";
-import { format } from "./route.js";
+import { nameOf } from "./graph_view.js";
 
 const MOST = 60;
 const LINES = 20; // lines of texts that are listed
@@ -13,7 +13,7 @@ function entries(model) {
     ...(graph ? graph.groups.map((group) => ["group", group.name,
       { tab: "graph", graph: graph.name, group: group.id }]) : []),
     ...model.graphs.flatMap((item) => item.nodes.map((node) => ["node",
-      `${node.op || node.label}${node.op ? ` ${node.label}` : ""} · ${item.name}`,
+      `${[...new Set([nameOf(node), node.label])].join(" ")} · ${item.name}`,
       { tab: "graph", graph: item.name, node: node.id }])),
     ...model.passes.map((pass) => ["pass", `${pass.index} ${pass.name}`,
       { tab: "passes", pass: pass.index }]),
@@ -51,7 +51,7 @@ export class Palette {
     this.found = [];
     this.at = 0;
     this.input = h("input", {
-      type: "search", placeholder: "kernel, operator, pass, buffer, weight, text of this kernel",
+      type: "text", placeholder: "kernel, operator, pass, buffer, weight, text of this kernel",
       "aria-label": "search", role: "combobox", "aria-expanded": "true",
       "aria-controls": "found", autocomplete: "off", spellcheck: "false",
       on: { input: () => this.#search(), keydown: (event) => this.#key(event) },

@@ -27,7 +27,7 @@ function used(value, known) {
   return [...new Set(names)].filter((name) => known.has(name)).map((name) => known.get(name));
 }
 
-/** Nodes {key, op, type, kind, from: positions} in the order of the text; null for loop programs. */
+/** Nodes {key, op, type, kind, from: positions} as the text has them; null for loop programs. */
 export function graphOfText(text) {
   const lines = text.split("\n");
   const start = lines.findIndex((line) => /^\s*def /.test(line));

@@ -7,10 +7,24 @@ import { missing, s, tip } from "./dom.js";
 import { microseconds, number, shorten } from "./format.js";
 
 const EDGE = { left: 52, right: 18, top: 18, bottom: 40 };
-const NAMED = 6; // the kernels with the longest times are named
+const NAMED = 10; // of the kernels with the longest times, those for which there is room
+const NAME_HEIGHT = 13;
+const PEAK_LENGTH = 120; // pixels that the words at the peak take
+const LETTER = 6; // pixels, of a letter of a name in the mean
 const RADIUS = { least: 4, most: 15 };
 
-const powers = (low, high) => [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))];
+/** The powers of ten within a domain. */
+function decades([low, high]) {
+  const first = Math.ceil(Math.log10(low) - 1e-9);
+  const last = Math.floor(Math.log10(high) + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, step) => 10 ** (first + step));
+}
+
+const plain = (value) => String(Number(value.toPrecision(3)));
+
+const powers = (low, high) => [
+  10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high)),
+];
 
 function pointsOf(times) {
   return [...times.values()]
@@ -24,9 +38,10 @@ function pointsOf(times) {
 function axes(x, y, width, height) {
   const group = s("g", { class: "axes" });
   select(group).append("g").attr("transform", `translate(0,${height - EDGE.bottom})`)
-    .call(axisBottom(x).ticks(6, "~g"));
+    .call(axisBottom(x).tickValues(decades(x.domain())).tickFormat(plain));
   select(group).append("g").attr("transform", `translate(${EDGE.left},0)`)
-    .call(axisLeft(y).ticks(5, "~g").tickSize(-(width - EDGE.left - EDGE.right)));
+    .call(axisLeft(y).tickValues(decades(y.domain())).tickFormat(plain)
+      .tickSize(-(width - EDGE.left - EDGE.right)));
   group.append(
     s("text", { class: "axis-name", x: width - EDGE.right, y: height - 6, "text-anchor": "end" },
       "operations per byte"),
@@ -48,6 +63,29 @@ function roof(profile, x, y) {
       transform: `rotate(${(Math.atan2(y(knee * bandwidth) - y(low * bandwidth),
         x(knee) - x(low)) * 180) / Math.PI} ${x(low) + 8} ${y(low * bandwidth) - 10})` },
     `${number(bandwidth)} GB/s`));
+}
+
+/** Names beside the points, where they cover neither a point nor another name. */
+function named(points, width, drawn) {
+  const taken = [...drawn,
+    ...points.map(({ x, y, radius }) => [x - radius, y - radius, x + radius, y + radius])];
+  const names = [];
+  for (const { text, x, y, radius } of points) {
+    if (names.length === NAMED) break;
+    const long = text.length * LETTER;
+    const places = [
+      [x + radius + 4, y], [x - radius - 4 - long, y], [x - long / 2, y + radius + NAME_HEIGHT / 2],
+      [x - long / 2, y - radius - NAME_HEIGHT / 2], [x + radius, y + NAME_HEIGHT],
+      [x + radius, y - NAME_HEIGHT], [x - radius - long, y + NAME_HEIGHT],
+    ];
+    const free = places.find(([left, middle]) => left > EDGE.left && left + long < width
+      && !taken.some((box) => left < box[2] && left + long > box[0]
+        && middle - NAME_HEIGHT / 2 < box[3] && middle + NAME_HEIGHT / 2 > box[1]));
+    if (!free) continue;
+    taken.push([free[0], free[1] - NAME_HEIGHT / 2, free[0] + long, free[1] + NAME_HEIGHT / 2]);
+    names.push(s("text", { class: "point-name", x: free[0], y: free[1] + 3.5 }, text));
+  }
+  return names;
 }
 
 /** The picture, `width` by `height` pixels; `choose(kernel)` hears of clicks. */
@@ -79,14 +117,11 @@ export function roofline(profile, times, width, height, choose) {
   }, tip(`${point.kernel}\n${microseconds(point.us)}, ${number(point.speed)} GFLOP/s, `
     + `${number(point.intensity)} FLOP per byte`),
   s("circle", { cx: x(point.intensity), cy: y(point.speed), r: radius(point) })));
-  const names = points.slice(0, NAMED).map((point) => {
-    const isRight = x(point.intensity) > width * 0.6;
-    return s("text", {
-      class: "point-name", y: y(point.speed) + 3.5,
-      x: x(point.intensity) + (radius(point) + 4) * (isRight ? -1 : 1),
-      "text-anchor": isRight ? "end" : "start",
-    }, shorten(point.kernel, 30));
-  });
+  const names = named(points.map((point) => ({
+    text: shorten(point.kernel, 34), x: x(point.intensity), y: y(point.speed),
+    radius: radius(point),
+  })), width, [[x(knee), y(peak) - 2, width, y(peak) + 2],
+    [width - EDGE.right - PEAK_LENGTH, y(peak) - 20, width, y(peak)]]);
   return s("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "roofline" }, axes(x, y, width, height), roof(profile, x, y), circles, names);
 }

@@ -1,4 +1,4 @@
-/** How each kernel was scheduled: the rule that fitted, those that did not, the steps one by one. */
+/** How each kernel was scheduled: the rule that fitted, those refused, the steps one by one. */
 
 import { compare, counts, folded } from "./diff.js";
 import { h, link, missing } from "./dom.js";
@@ -20,13 +20,15 @@ export class Schedules {
     this.kernels.setItems(model.kernels);
     this.steps = new ListBox("steps of the schedule", ROW, (step, index) => [
       h("span", { class: "index" }, String(index + 1)),
-      h("code", { class: "grow", title: step.text }, step.text),
+      h("code", {
+        class: `grow${step.script === null ? " quiet" : ""}`, title: step.text,
+      }, step.text),
     ], (step, index) => page.go({
       tab: "passes", schedule: this.kernel.name, step: index + 1,
     }));
     this.diff = new DiffView("what the step changed", "script");
     this.detail = h("div", { class: "detail" });
-    this.element = h("div", { class: "split with-list" },
+    this.element = h("div", { class: "split with-wide-list" },
       h("div", { class: "column" }, this.kernels.element), this.detail);
   }
 
@@ -42,7 +44,8 @@ export class Schedules {
     this.kernel = kernel;
     this.kernels.select(kernels.indexOf(kernel));
     const { steps } = kernel.schedule;
-    const step = Math.max(1, Math.min(steps.length, Number(state.step) || 1));
+    const first = steps.findIndex((item) => item.script !== null) + 1;
+    const step = Math.max(1, Math.min(steps.length, Number(state.step) || first || 1));
     if (isNew) this.steps.setItems(steps);
     this.#fill(steps, step);
   }
@@ -94,18 +97,18 @@ export class Schedules {
     const now = this.model.text(steps[step - 1].script);
     const earlier = steps.slice(0, step - 1).map((item) => this.model.text(item.script))
       .filter((text) => text !== null).pop() ?? this.model.text(this.kernel.schedule.start);
-    if (now === null) {
-      view.append(h("pre", { class: "step" }, steps[step - 1].text),
-        missing("The program after this step was not recorded", "or is as it was."));
+    view.append(h("pre", { class: "step" }, steps[step - 1].text));
+    if (now === null && earlier === null) {
+      view.append(missing("The program after this step was not recorded."));
       return;
     }
-    const compared = compare(earlier ?? now, now);
+    const compared = compare(earlier ?? now, now ?? earlier);
     const { added, removed } = counts(compared);
-    view.append(h("pre", { class: "step" }, steps[step - 1].text),
-      h("p", { class: "note counts" }, h("span", { class: "plus" }, `+${added}`), " ",
-        h("span", { class: "minus" }, `−${removed}`),
-        earlier === null ? "; the program before was not recorded" : ""),
-      this.diff.element);
+    view.append(h("p", { class: "note counts" }, now === null ? "The program is as it was." : [
+      h("span", { class: "plus" }, `+${added}`), " ",
+      h("span", { class: "minus" }, `−${removed}`),
+      earlier === null ? "; the program before was not recorded" : ""]),
+    this.diff.element);
     this.diff.setLines(compared, added || removed ? folded(compared) : compared);
   }
 }

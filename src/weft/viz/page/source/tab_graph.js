@@ -4,7 +4,7 @@ import { Canvas } from "./canvas.js";
 import { h, link, missing, segmented } from "./dom.js";
 import { drawGraph } from "./draw_graph.js";
 import { bytes, count, microseconds, percent, shape } from "./format.js";
-import { MANY_GROUPS, closedId, refusals, viewOf } from "./graph_view.js";
+import { MANY_GROUPS, nameOf, refusals, viewOf } from "./graph_view.js";
 import { layout } from "./layout.js";
 import { format } from "./route.js";
 
@@ -72,8 +72,9 @@ export class GraphTab {
       this.graph.groups.length ? h("button", {
         type: "button", on: { click: toggle(closed.size === 0) },
       }, closed.size ? "Open all groups" : "Close all groups") : "",
-      h("span", { class: "note" }, `${count(this.graph.nodes.length, "node")} in `
-        + count(this.graph.groups.length, "group")),
+      h("span", { class: "note" }, [count(this.graph.nodes.length, "node"),
+        this.graph.groups.length ? count(this.graph.groups.length, "group") : ""]
+        .filter(Boolean).join(" in ")),
       this.#legend());
   }
 
@@ -101,11 +102,13 @@ export class GraphTab {
       cluster: (cluster, event) => this.#chooseGroup(cluster.id, event),
       refusal: (edge) => this.#go({ group: edge.producer, why: edge.consumer }),
     });
-    this.canvas.setSize(places.width, places.height);
+    const first = view.nodes.find((node) => node.class.includes("input")) ?? view.nodes[0];
+    this.canvas.setSize(places.width, places.height, places.nodes.get(first?.id));
   }
 
   #choose(node, event) {
     if (node.closed) this.#open(node.group);
+    else if (node.group !== undefined) this.#chooseGroup(node.group, event); // it is alone
     else if (node.cluster !== null && event.shiftKey) this.#chooseGroup(node.cluster, event);
     else this.#go({ node: node.id });
   }
@@ -139,13 +142,14 @@ export class GraphTab {
   #mark(isNew) {
     const { node, group } = this.#selected();
     const own = node ? node.id : null;
-    const inClosed = [node?.group, group?.id].filter((id) => this.closed.get(this.graph).has(id))
-      .map((id) => closedId({ id }));
+    const inClosed = this.view.nodes.filter((item) => item.group !== undefined
+      && (item.group === node?.group || item.group === group?.id)).map((item) => item.id);
     for (const element of this.canvas.content.querySelectorAll(".node, .cluster")) {
       const id = element.getAttribute("data-id");
       const isNode = element.classList.contains("node");
-      element.classList.toggle("selected", inClosed.includes(id)
-        || (isNode ? own !== null && id === String(own) : group && id === String(group.id)));
+      element.classList.toggle("selected", isNode
+        ? inClosed.some((one) => String(one) === id) || (own !== null && id === String(own))
+        : Boolean(group) && id === String(group.id));
     }
     const place = this.places.nodes.get(own) ?? this.places.nodes.get(inClosed[0]);
     const box = group && this.places.clusters.get(group.id);
@@ -174,15 +178,15 @@ export class GraphTab {
     const label = (id) => {
       const other = this.graph.nodes.find((item) => item.id === id);
       return link(format({ tab: "graph", graph: this.graph.name, node: id }),
-        other.op || other.label);
+        nameOf(other));
     };
     const inputs = this.graph.edges.filter((edge) => edge.to === node.id);
     const outputs = this.graph.edges.filter((edge) => edge.from === node.id);
     const row = (edge, other) => h("li", {}, label(other), " ",
       h("span", { class: "note" }, shape(edge.type)));
     return [
-      h("h2", { class: "name" }, node.op || node.label),
-      facts([["Value", node.label], ["Type", node.type],
+      h("h2", { class: "name" }, nameOf(node)),
+      facts([["Value", node.label], ["Operator", node.op], ["Type", node.type],
         ["Kind", node.kind], ["Weights", node.constants ? String(node.constants) : ""]]),
       group ? h("p", {}, "In group ", link(format({
         tab: "graph", graph: this.graph.name, group: group.id,
@@ -211,7 +215,7 @@ export class GraphTab {
       h("h3", {}, count(members.length, "operator")),
       h("ul", {}, members.map((node) => h("li", {}, link(format({
         tab: "graph", graph: this.graph.name, node: node.id,
-      }), node.op || node.label), " ", h("span", { class: "note" }, shape(node.type))))),
+      }), nameOf(node)), " ", h("span", { class: "note" }, shape(node.type))))),
       this.#whyForm(group.id, this.state.why ?? null),
     ];
   }

@@ -53,11 +53,7 @@ export class MemoryTab {
     const { memory } = this.model;
     const peak = Math.max(...this.live, 0);
     const total = sum(memory.buffers.map((buffer) => buffer.bytes));
-    const head = h("div", { class: "facts" },
-      ["arena", bytes(memory.arena)], ["largest live set", bytes(memory.bound ?? peak)],
-      ["all buffers, were none reused", bytes(total)],
-      ["buffers", String(memory.buffers.length)]);
-    head.replaceChildren(...[["arena", bytes(memory.arena)],
+    const head = h("div", { class: "facts" }, [["arena", bytes(memory.arena)],
       ["largest live set", bytes(memory.bound ?? peak)],
       ["buffers without reuse", bytes(total)],
       ["buffers", String(memory.buffers.length)],
@@ -86,9 +82,13 @@ export class MemoryTab {
     const y = scaleLinear([0, top * 1.04], [height - EDGE.bottom, EDGE.top]);
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const axes = s("g", { class: "axes" });
-    const ticks = Math.min(12, this.live.length);
+    const wide = x(1) - x(0);
+    const every = Math.max(1, Math.ceil(28 / wide));
+    const ticks = this.live.map((_, step) => step).filter((step) => step % every === 0);
+    const names = (at) => (wide < 70 ? String(Math.floor(at))
+      : shorten(memory.steps[Math.floor(at)] ?? String(Math.floor(at)), Math.floor(wide / 6.4)));
     select(axes).append("g").attr("transform", `translate(0,${height - EDGE.bottom})`)
-      .call(axisBottom(x).ticks(ticks).tickFormat((step) => (Number.isInteger(step) ? step : "")));
+      .call(axisBottom(x).tickValues(ticks.map((step) => step + 0.5)).tickFormat(names));
     select(axes).append("g").attr("transform", `translate(${EDGE.left},0)`)
       .call(axisLeft(y).ticks(6).tickFormat(bytes).tickSize(-(width - EDGE.left - EDGE.right)));
     this.rectangles = memory.buffers.map((buffer, index) => this.#rectangle(buffer, index, x, y));
@@ -113,6 +113,9 @@ export class MemoryTab {
         y2: y(value) }),
       s("text", { class: `line-name ${kind}`, x: width - EDGE.right - 4,
         y: y(value) + (above ? -5 : 13), "text-anchor": "end" }, `${text} ${bytes(value)}`)];
+    if (memory.bound !== null && Math.abs(memory.bound - memory.arena) < 0.02 * memory.arena) {
+      return line(memory.arena, "bound-line", "arena and live bound", true);
+    }
     return [
       ...line(memory.arena, "arena-line", "arena", true),
       ...(memory.bound === null ? [] : line(memory.bound, "bound-line", "live bound", false)),
@@ -212,7 +215,10 @@ export class MemoryTab {
     const stack = h("div", { class: "stack" }, kinds.map((item) => h("span", {
       class: `kind ${item.kind.replace(/\W+/g, "-")}`, style: { "flex-grow": String(item.bytes) },
       title: `${item.kind}: ${bytes(item.bytes)}`,
-    }, `${item.kind} · ${bytes(item.bytes)} · ${count(item.rows, "weight")}`)));
+    })));
+    const legend = h("div", { class: "stack-legend" }, kinds.map((item) => h("span", {},
+      h("span", { class: `kind ${item.kind.replace(/\W+/g, "-")}` }), ` ${item.kind} `,
+      h("span", { class: "note" }, `${bytes(item.bytes)}, ${count(item.rows, "weight")}`))));
     const table = new SortedTable("weights", [
       { name: "weight", value: (row) => row.name, kind: "name" },
       { name: "bytes", value: (row) => row.bytes, text: (row) => bytes(row.bytes) },
@@ -224,6 +230,6 @@ export class MemoryTab {
           : link(format({ kernel: row.kernel }), row.kernel)) },
     ], 1);
     table.setRows(weights);
-    return card("Weights", stack, table.element);
+    return card("Weights", stack, legend, table.element);
   }
 }

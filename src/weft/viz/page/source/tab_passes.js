@@ -39,7 +39,7 @@ export class PassesTab {
     this.detail = h("div", { class: "detail" });
     this.schedules = new Schedules(model, page);
     this.tools = h("div", { class: "toolbar" });
-    this.split = h("div", { class: "split with-list" },
+    this.split = h("div", { class: "split with-wide-list" },
       h("div", { class: "column" }, this.#filter(), this.list.element), this.detail);
     this.body = h("div", { class: "fill" });
     this.element = h("div", { class: "page-tab" }, this.tools, this.body);
@@ -50,10 +50,9 @@ export class PassesTab {
 
   #row(pass) {
     return [
-      h("span", { class: "index" }, String(pass.index)),
+      h("span", { class: `index ${pass.phase}`, title: pass.phase }, String(pass.index)),
       h("span", { class: `grow name${pass.changed ? "" : " quiet"}`, title: pass.name,
         style: { "padding-left": `${Math.min(pass.depth, 6) * 12}px` } }, pass.name),
-      h("span", { class: `tag ${pass.phase}` }, pass.phase),
       h("span", { class: "ms" }, bar((pass.ms ?? 0) / this.most, milliseconds(pass.ms))),
       h("span", { class: "dot", title: pass.changed ? "changed the module" : "changed nothing" },
         pass.changed ? "●" : ""),
@@ -80,6 +79,13 @@ export class PassesTab {
     this.list.setItems(this.shown);
   }
 
+  /** The first pass that did something itself: one that others follow within it only calls them. */
+  #first() {
+    const isInner = (pass) => !(passes[pass.index + 1]?.depth > pass.depth);
+    const { passes } = this.model;
+    return this.shown.find((pass) => pass.changed && isInner(pass)) ?? this.shown[0];
+  }
+
   #mark() {
     this.list.select(this.shown.indexOf(this.pass));
   }
@@ -99,7 +105,7 @@ export class PassesTab {
     }
     this.body.replaceChildren(this.split);
     const { passes } = this.model;
-    this.pass = passes[Number(state.pass)] ?? this.shown[0] ?? passes[0];
+    this.pass = passes[Number(state.pass)] ?? this.#first() ?? passes[0];
     if (!this.pass) {
       this.detail.replaceChildren(missing("No passes were recorded.",
         "What was shown had been compiled before."));
@@ -121,6 +127,7 @@ export class PassesTab {
     const body = h("div", { class: "fill" });
     this.detail.replaceChildren(
       h("header", { class: "head" }, h("h2", { class: "name" }, `${pass.index} · ${pass.name}`),
+        h("span", { class: `tag ${pass.phase}` }, pass.phase),
         h("span", { class: "note" }, `${milliseconds(pass.ms)}, `, changed.length
           ? `${count(changed.length, "function")} of ${functions.length} changed`
           : "changed nothing")),
