@@ -266,6 +266,9 @@ def test_cache_hits_are_told(monkeypatch, tmp_path):
     rows = [picture_of(layered()).data["compile"]["cache"] for _ in range(2)]
     assert not any(row["hit"] for row in rows[0])
     assert all(row["hit"] for row in rows[1])
+    assert "no function of this content" in rows[0][0]["reason"]
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    assert "caches are off" in picture_of(layered()).data["compile"]["cache"][0]["reason"]
 
 
 def test_a_model_shows_itself_in_a_notebook(tmp_path):

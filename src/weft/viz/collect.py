@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weft.codegen.cache import cache_folder
 from weft.driver.recording import Recording
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.native.object_code import obstacle_of
@@ -153,4 +154,6 @@ def _why(is_cached: bool, has_key: bool) -> str:
         return "the same function was compiled before for this target, by this weft"
     if not has_key:
         return "nothing tells what the backend's sources are, so that nothing is kept"
-    return "no function of this content was compiled for this target and kept, or caches are off"
+    if cache_folder() is None:
+        return "the caches are off (WEFT_NO_CACHE), or their folder cannot be used"
+    return "no function of this content was compiled for this target, by this weft, and kept"

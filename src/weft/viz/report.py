@@ -42,13 +42,14 @@ def _weights(_record: Recording, memory: Mapping[str, object]) -> Iterable[Row]:
         chosen = [row for row in weights if row["kind"] == kind]
         if chosen:
             size = sum(row["bytes"] for row in chosen)
-            yield _row("weights", f"{len(chosen)} constants ({size:,} bytes) {what}")
+            constants = "1 constant" if len(chosen) == 1 else f"{len(chosen)} constants"
+            yield _row("weights", f"{constants} ({size:,} bytes): {what}")
 
 
 _KINDS: Final = {
-    "as given": "are used as the model has them",
-    "packed": "were copied into the layout of their kernels' tiles",
-    "transformed": "were computed of the model's weights: transposed, folded or converted",
+    "as given": "used as the model has them",
+    "packed": "copied into the layout of their kernels' tiles",
+    "transformed": "computed of the model's weights: transposed, folded or converted",
 }
 
 _ALGORITHMS: Final = {
