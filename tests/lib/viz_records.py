@@ -173,31 +173,28 @@ def _loops(layer: Layer) -> tuple[list[str], list[dict[str, Any]]]:
         '    # with T.block("root"):',
         f'    local = T.alloc_buffer({layer.shape}, scope="local")',
     ]
+    # Variable, text, extent, iterations, kind, depth, bytes and operations of one execution.
     nest = (
-        ("i_j_fused", "T.parallel(28)", 28, "parallel"),
-        ("k_0", "range(2)", 2, "serial"),
-        ("ax_init", "T.unroll(14)", 14, "unrolled"),
-        ("lane_init", "T.vectorized(16)", 16, "vectorized"),
-        ("r", f"range({reduce})", reduce, "serial"),
-        ("ax", "T.unroll(14)", 14, "unrolled"),
-        ("lane", "T.vectorized(16)", 16, "vectorized"),
+        ("i_j_fused", "T.parallel(28)", "28", 28, "parallel", 0, 50176 * reduce, 25088 * reduce),
+        ("k_0", "range(n)", "n", 2, "serial", 1, 1792 * reduce, 896 * reduce),
+        ("ax_init", "T.unroll(14)", "14", 14, "unrolled", 2, 896, 0),
+        ("lane_init", "T.vectorized(16)", "16", 16, "vectorized", 3, 64, 0),
+        ("r", f"range({reduce})", str(reduce), reduce, "serial", 2, 896 * reduce, 448 * reduce),
+        ("ax", "T.unroll(14)", "14", 14, "unrolled", 3, 896, 448),
+        ("lane", "T.vectorized(16)", "16", 16, "vectorized", 4, 64, 32),
     )
-    depths = (0, 1, 2, 3, 2, 3, 4)
     lines, loops = list(head), []
-    trips: dict[int, int] = {}
-    for (var, extent, trip, kind), depth in zip(nest, depths, strict=True):
-        trips[depth] = trip * trips.get(depth - 1, 1)
-        lines.append(f"{'    ' * (depth + 1)}for {var} in {extent}:")
-        flops = 2 * trips[depth] if depth == 4 else None
+    for var, text, extent, trip, kind, depth, size, flops in nest:
+        lines.append(f"{'    ' * (depth + 1)}for {var} in {text}:")
         loops.append(
             {
                 "var": var,
-                "extent": str(trip),
-                "trip": trips[depth],
+                "extent": extent,
+                "trip": trip,
                 "kind": kind,
                 "depth": depth,
                 "line": len(lines),
-                "bytes": 4 * trips[depth],
+                "bytes": size,
                 "flops": flops,
             }
         )
@@ -682,7 +679,7 @@ def empty() -> Record:
         },
         "profile": None,
         "compile": {"phases": [], "cache": []},
-        "report": [],
+        "report": [{"topic": "time", "text": "no times: no inputs were given", "kernel": None}],
     }
 
 

@@ -13,19 +13,23 @@ import pytest
 import weft
 from tests.lib.picture_models import convolutional, layered
 from tests.lib.picture_schema import check_picture
-from weft import tir
+from weft import relax, tir
 from weft.codegen.llvm.compile import translated
 from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.emit import emit_module
 from weft.driver.pipeline import lower_tir
 from weft.driver.recording import recording
+from weft.script import ir
+from weft.script import relax as R
 from weft.script import tir as T
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.target.host import llvm_options
 from weft.viz.assembly import facts_of
+from weft.viz.clocked import Run
 from weft.viz.collect import Call
 from weft.viz.lowering import Printed
 from weft.viz.picture import Picture, picture_of
+from weft.viz.timing import activity_of
 
 
 @T.prim_func
@@ -191,6 +195,14 @@ def test_groups_lead_to_their_kernels(network):
     assert set(by_group.values()) == kernels
 
 
+def test_the_report_names_the_slowest_kernel_and_those_that_spill(network):
+    rows = network.data["report"]
+    slowest = max(network.data["profile"]["calls"], key=lambda call: call["us"])["kernel"]
+    assert [row["kernel"] for row in rows if "takes longest" in row["text"]] == [slowest]
+    spilling = {kernel["name"] for kernel in network.data["kernels"] if kernel["spills"]}
+    assert {row["kernel"] for row in rows if row["topic"] == "spills"} == spilling
+
+
 def test_schedules_say_what_fitted_and_what_did_not(network):
     for kernel in network.data["kernels"]:
         schedule = kernel["schedule"]
@@ -254,6 +266,9 @@ def test_cache_hits_are_told(monkeypatch, tmp_path):
     rows = [picture_of(layered()).data["compile"]["cache"] for _ in range(2)]
     assert not any(row["hit"] for row in rows[0])
     assert all(row["hit"] for row in rows[1])
+    assert "no function of this content" in rows[0][0]["reason"]
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    assert "caches are off" in picture_of(layered()).data["compile"]["cache"][0]["reason"]
 
 
 def test_a_model_shows_itself_in_a_notebook(tmp_path):
@@ -264,6 +279,71 @@ def test_a_model_shows_itself_in_a_notebook(tmp_path):
     page = picture.save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert model.viz().data["profile"] is None
+
+
+def test_measuring_changes_no_state_of_the_model():
+    torch = pytest.importorskip("torch")
+
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x * self.count
+
+    counter, x = Counter(), torch.ones(4)
+    model = weft.compile(counter, (x,))
+    model(x)
+    assert model.viz(x).data["profile"]["calls"]
+    assert counter.count.item() == 1
+    assert model(x).tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_model_that_runs_as_bytecode_says_why_it_has_no_times(rank):
+    x = relax.Var("x", relax.TensorStructInfo((4,) * rank, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nonzero(x)))
+    picture = picture_of(builder.get())
+    picture.call = Call((np.ones((4,) * rank, "float32"),))
+    check_picture(picture.data)
+    [reason] = [row["text"] for row in picture.data["report"] if row["topic"] == "time"]
+    assert "it runs as bytecode" in reason
+
+
+def test_a_model_for_another_processor_is_shown_without_times():
+    target = "llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=cortex-a72"
+    picture = picture_of(layered(), target=target)
+    picture.call = Call((np.ones((20, 256), "float32"),))
+    check_picture(picture.data)
+    assert picture.data["profile"] is None
+    assert {kernel["vector_bits"] for kernel in picture.data["kernels"]} == {128}
+    [reason] = [row["text"] for row in picture.data["report"] if row["topic"] == "time"]
+    assert "aarch64" in reason
+
+
+def test_branches_are_in_the_graph():
+    @ir.ir_module
+    class Branch:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32")) -> R.Tensor(
+            (4,), "float32"
+        ):
+            if c:
+                y = R.add(x, x)
+                r = R.nn.relu(y)
+            else:
+                z = R.multiply(x, x)
+                r = R.exp(z)
+            return r
+
+    picture = picture_of(Branch)
+    check_picture(picture.data)
+    operators = {node["op"] for node in picture.data["graphs"][0]["nodes"]}
+    assert {"add", "nn.relu", "multiply", "exp"} <= operators
 
 
 def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
@@ -303,3 +383,9 @@ def test_spills_are_counted_for_each_system():
     assert facts_of(stored, "x86_64-unknown-linux-gnu").spills == 1
     assert facts_of(stored, "aarch64-unknown-linux-gnu").spills == 1
     assert facts_of(stored, "x86_64-unknown-linux-gnu").vector_bits == 512
+
+
+def test_parts_outside_of_every_call_are_left_out():
+    run = Run(np.array([[1000, 2000]]), np.array([[5, 100, 200], [5, 1100, 1900]]))
+    (row,) = activity_of(["sum"], run)
+    assert (row["thread"], row["begin_us"], row["end_us"]) == (0, 0.1, 0.9)

@@ -20,12 +20,12 @@ from weft.ir.functor import Mutator
 from weft.relax.vm.host import HostFunction
 from weft.relax.vm.lower import lower_functions
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.threads.watched import WatchedServices
 from weft.support.events import observing
 from weft.tir import op
 from weft.tir.expr import Call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate, Stmt, seq
-from weft.viz.threads import WatchedServices
 
 MONOTONIC: Final = 1
 """The number of the clock, as Linux has it."""

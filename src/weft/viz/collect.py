@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weft.codegen.cache import cache_folder
 from weft.driver.recording import Recording
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.native.object_code import obstacle_of
 from weft.tir.expr import Var
 from weft.viz.fusion import fusion_rows
 from weft.viz.graphs import graph_rows
@@ -81,7 +83,7 @@ def page_data(
         "memory": memory,
         "profile": profile,
         "compile": compile_of(record),
-        "report": [*report_rows(record, memory, _threads(profile)), *_no_times(reason)],
+        "report": [*report_rows(record, memory, rows, profile), *_no_times(reason)],
     }
 
 
@@ -93,6 +95,9 @@ def _measured(
         return None, "functions are called from Python, with arguments that only the caller has"
     if call is None:
         return None, "no arguments of a call were given"
+    obstacle = "" if model.code is None else obstacle_of(model.code)
+    if obstacle:
+        return None, obstacle
     return profile_of(record, model, call.args, call.kwargs)
 
 
@@ -101,7 +106,7 @@ def _no_times(reason: str) -> list[Row]:
 
 
 def _microseconds(model: CompiledModel | None, call: Call | None) -> float | None:
-    if model is None or call is None:
+    if model is None or call is None or (model.code is not None and obstacle_of(model.code)):
         return None
     return round(call_seconds(model, call.args, call.kwargs) * 1e6, 2)
 
@@ -119,12 +124,6 @@ def _symbols(
         return {}
     host = record.lowered.hosts.get(model.entry)
     return {} if host is None else symbols_of(host, model, call.args, call.kwargs)
-
-
-def _threads(profile: Mapping[str, object] | None) -> dict[str, int]:
-    calls = [] if profile is None else profile["calls"]
-    assert isinstance(calls, list)
-    return {call["kernel"]: call["threads"] for call in calls}
 
 
 def compile_of(record: Recording) -> Row:
@@ -155,4 +154,6 @@ def _why(is_cached: bool, has_key: bool) -> str:
         return "the same function was compiled before for this target, by this weft"
     if not has_key:
         return "nothing tells what the backend's sources are, so that nothing is kept"
-    return "no function of this content was compiled for this target and kept, or caches are off"
+    if cache_folder() is None:
+        return "the caches are off (WEFT_NO_CACHE), or their folder cannot be used"
+    return "no function of this content was compiled for this target, by this weft, and kept"

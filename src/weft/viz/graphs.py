@@ -223,7 +223,7 @@ def _named(call: Call) -> tuple[str, list[RelaxExpr]]:
         if at == 0 and label.startswith("call_") and isinstance(argument, GlobalVar | ExternFunc):
             label = str(getattr(argument, "name_hint", getattr(argument, "global_symbol", label)))
         elif isinstance(argument, Tuple):
-            arguments += argument.fields
+            arguments.extend(argument.fields)
         else:
             arguments.append(argument)
     return label, arguments

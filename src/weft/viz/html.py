@@ -34,7 +34,8 @@ _PAGE = """\
 <style>{style}</style>
 </head>
 <body>
-<div id="loading"><noscript>This page draws its data by its own script: allow it.</noscript></div>
+<div id="loading">Reading the record.
+<noscript>This page draws it by its own script: allow that.</noscript></div>
 <script type="text/plain" id="data">{data}</script>
 <script>{script}</script>
 </body>
@@ -79,7 +80,9 @@ def _packed(data: Mapping[str, object]) -> str:
             f"refuses one of its values ({problem}).\n"
             "Put None where a number was not measured."
         ) from problem
-    return base64.b64encode(gzip.compress(text.encode(errors="replace"), mtime=0)).decode()
+    return base64.b64encode(
+        gzip.compress(text.encode(errors="replace"), compresslevel=6, mtime=0)
+    ).decode()
 
 
 def page(data: Mapping[str, object]) -> str:

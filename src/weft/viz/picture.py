@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.driver.compile import compile as compile_model
 from weft.driver.recording import Recording, recording
 from weft.runtime.artifact.weft_file import as_path
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.ndarray import NDArray, array
 from weft.support.errors import IRValueError
 from weft.support.lazy_property import lazy_property
 from weft.target.target import target_meant
@@ -100,6 +103,26 @@ class Picture:
         )
 
 
+def own(value: Any) -> Any:
+    """A copy of a tensor, which the calls that are measured may write; another value itself."""
+    if isinstance(value, NDArray):
+        return array(value.numpy().copy())
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    clone = getattr(value, "clone", None)
+    return value if clone is None else clone()
+
+
+def own_call(call: Call | None) -> Call | None:
+    """A call with copies of its tensors."""
+    if call is None:
+        return None
+    return Call(
+        tuple([own(value) for value in call.args]),
+        {name: own(value) for name, value in call.kwargs.items()},
+    )
+
+
 def picture_of(model: Any, examples: Any = None, *, title: str = "", **options: Any) -> Picture:
     """Compile something that ``weft.compile`` takes, and record it.
 
@@ -123,4 +146,6 @@ def picture_of(model: Any, examples: Any = None, *, title: str = "", **options: 
     with recording(target) as record:
         built = compile_model(model, examples, cache=False, **options)
     compiled = built if isinstance(built, CompiledModel) else None
+    if compiled is not None:
+        compiled.states = [own(state) for state in compiled.states]
     return Picture(record, title or type(model).__name__, compiled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from weft.driver.recording import Recording
 from weft.viz.schedules import attempts_of
@@ -12,19 +12,23 @@ Row = dict[str, object]
 
 
 def report_rows(
-    record: Recording, memory: Mapping[str, object], threads: Mapping[str, int] | None
+    record: Recording,
+    memory: Mapping[str, object],
+    kernels: Sequence[Mapping[str, Any]],
+    profile: Mapping[str, Any] | None,
 ) -> list[Row]:
     """The rows of all topics.
 
     Args:
         record: what was recorded.
         memory: the part ``memory`` of the page.
-        threads: kernel -> how many threads run it; None where that is not known.
+        kernels: its part ``kernels``.
+        profile: its part ``profile``; None where nothing was measured.
     """
-    rows: list[Row] = []
+    rows = [*_times(profile), *_spills(kernels)]
     for topic in TOPICS:
         rows += topic(record, memory)
-    return rows + _threads(threads or {})
+    return rows + _threads(profile)
 
 
 def _row(topic: str, text: str, kernel: str | None = None) -> Row:
@@ -38,13 +42,14 @@ def _weights(_record: Recording, memory: Mapping[str, object]) -> Iterable[Row]:
         chosen = [row for row in weights if row["kind"] == kind]
         if chosen:
             size = sum(row["bytes"] for row in chosen)
-            yield _row("weights", f"{len(chosen)} constants ({size:,} bytes) {what}")
+            constants = "1 constant" if len(chosen) == 1 else f"{len(chosen)} constants"
+            yield _row("weights", f"{constants} ({size:,} bytes): {what}")
 
 
 _KINDS: Final = {
-    "as given": "are used as the model has them",
-    "packed": "were copied into the layout of their kernels' tiles",
-    "transformed": "were computed of the model's weights: transposed, folded or converted",
+    "as given": "used as the model has them",
+    "packed": "copied into the layout of their kernels' tiles",
+    "transformed": "computed of the model's weights: transposed, folded or converted",
 }
 
 _ALGORITHMS: Final = {
@@ -116,11 +121,49 @@ def _host(record: Recording, _memory: Mapping[str, object]) -> Iterable[Row]:
             yield _row("native", f"{name} is one native function that calls its kernels")
 
 
-def _threads(threads: Mapping[str, int]) -> list[Row]:
+def _threads(profile: Mapping[str, Any] | None) -> list[Row]:
+    calls = [] if profile is None else profile["calls"]
+    threads = {call["kernel"]: call["threads"] for call in calls}
     return [
         _row("one thread", f"{kernel} runs on one thread: its work is too short to share", kernel)
         for kernel, count in threads.items()
         if count == 1
+    ]
+
+
+def _times(profile: Mapping[str, Any] | None) -> list[Row]:
+    """The call that takes longest, and the one that wastes most."""
+    if profile is None or not profile["calls"]:
+        return []
+    calls, whole = profile["calls"], sum(call["us"] for call in profile["calls"])
+    longest = max(calls, key=lambda call: call["us"])
+    worst = max(calls, key=lambda call: call["wasted_us"] or 0.0)
+    rows = [
+        _row(
+            "time",
+            f"{longest['kernel']} takes longest: {longest['us']:,.1f} us, "
+            f"{100 * longest['us'] / whole:.0f} % of all kernels",
+            longest["kernel"],
+        )
+    ]
+    if worst["wasted_us"]:
+        text = (
+            f"{worst['kernel']} wastes most: {worst['wasted_us']:,.1f} us more than its "
+            "operations take at the peak, or its bytes in a copy"
+        )
+        rows.append(_row("time", text, worst["kernel"]))
+    return rows
+
+
+def _spills(kernels: Sequence[Mapping[str, Any]]) -> list[Row]:
+    return [
+        _row(
+            "spills",
+            f"{kernel['name']} stores vectors in its stack frame at {kernel['spills']} places",
+            kernel["name"],
+        )
+        for kernel in kernels
+        if kernel["spills"]
     ]
 
 

@@ -19,7 +19,7 @@ from weft.support import slots
 from weft.support.errors import UnsupportedError
 from weft.target.target import Target, target_meant
 from weft.viz.collect import Call
-from weft.viz.picture import Picture
+from weft.viz.picture import Picture, own, own_call
 
 
 def picture_of_compiled(model: CompiledModel, title: str = "", call: Call | None = None) -> Picture:
@@ -37,12 +37,12 @@ def picture_of_compiled(model: CompiledModel, title: str = "", call: Call | None
         module = model.mod
     except UnsupportedError:
         return Picture(Recording(origin.target, origin.context), title, model, call)
-    states = [as_array(state) for state in model.states]
+    states = [as_array(own(state)) for state in model.states]
     imported = Imported(module, model.signature, states, model.entry)
     with origin.context, recording(origin.target) as record:
         again = compile_imported(imported, origin.target, origin.pipelines)
     again.num_threads = model.num_threads
-    return Picture(record, title, again, call)
+    return Picture(record, title, again, own_call(call))
 
 
 def _of_file(model: CompiledModel) -> CompiledAs:

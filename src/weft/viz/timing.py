@@ -22,12 +22,12 @@ from weft.relax.vm.host import HostFunction
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.flops import flops_of
 from weft.runtime.threads.parallel import num_threads, own_num_threads
+from weft.runtime.threads.watched import WatchedServices
 from weft.support.errors import TVMError
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.viz.clocked import RUNS, WARM, CallOfKernel, ClockedModel, Run, middle_of
 from weft.viz.limits import LARGEST, copy_gbs, peak_gflops
-from weft.viz.threads import WatchedServices
 
 Row = dict[str, object]
 

@@ -20,6 +20,7 @@ from weft.runtime.native.elf import read_object
 from weft.runtime.native.ir_files import ir_file
 from weft.runtime.native.llvm import object_from_ir
 from weft.runtime.threads.parallel_ir import parallel_ir
+from weft.runtime.threads.watched import FIELDS, ROWS, WATCHED, watched_ir
 from weft.support.llvm_binding import binding
 
 TRIPLES = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
@@ -28,7 +29,7 @@ ROOT = Path(weft.__file__).parent / "runtime"
 
 @pytest.mark.parametrize("triple", [*TRIPLES, "riscv64-unknown-linux-gnu"])
 def test_a_module_is_llvm_ir(triple):
-    for text in (parallel_ir(triple), builtins_ir(), tensor_call_ir()):
+    for text in (parallel_ir(triple), builtins_ir(), tensor_call_ir(), watched_ir()):
         llvm = binding()
         module = llvm.parse_assembly(text)
         module.verify()
@@ -37,7 +38,7 @@ def test_a_module_is_llvm_ir(triple):
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_a_module_becomes_code_that_defines_its_functions(triple):
     names = set()
-    for text in (parallel_ir(triple), builtins_ir(), tensor_call_ir()):
+    for text in (parallel_ir(triple), builtins_ir(), tensor_call_ir(), watched_ir()):
         file = read_object(object_from_ir(text, triple))
         assert file is not None
         names |= set(file.symbol_names()[0])
@@ -53,7 +54,7 @@ def test_a_thread_that_waits_tells_its_processor(triple):
 
 
 def test_every_file_is_part_of_a_module():
-    joined = parallel_ir() + builtins_ir() + tensor_call_ir()
+    joined = parallel_ir() + builtins_ir() + tensor_call_ir() + watched_ir()
     for path in ROOT.rglob("*.ll"):
         assert ir_file(str(path.relative_to(ROOT))) in joined
 
@@ -69,6 +70,13 @@ def test_python_and_the_file_agree_on_what_a_call_knows():
     text = tensor_call_ir()
     for struct, fields in (("call", CALL_FIELDS), ("expected", EXPECTED_FIELDS)):
         assert list(fields_of(struct, text).items()) == list(fields.items())
+
+
+def test_python_and_the_file_agree_on_the_table_of_parts():
+    text = watched_ir()
+    assert f"@parts_table = global [{ROWS} x [{FIELDS} x i64]]" in text
+    assert f"and i64 %number, {ROWS - 1}\n" in text
+    assert all(f"define i32 @watched_{name}(" in text for name in WATCHED)
 
 
 @pytest.mark.parametrize("name", ["threads/team.ll", "threads/worker.ll", "call/tensor_call.ll"])

@@ -31,6 +31,14 @@ def test_an_address_opens_its_state(show, address):
     assert text in element.evaluate("element => element.textContent")
 
 
+def test_the_first_view_is_of_what_there_is(show):
+    shown = {"cnn": "graph", "long_text": "kernels", "empty": "report"}
+    for record, name in shown.items():
+        assert show(record).tab.locator("[role=tabpanel]:visible").get_attribute("id") == (
+            f"panel-{name}"
+        )
+
+
 def test_the_back_button_takes_steps_back(show):
     shown = show("cnn")
     shown.tab.locator("#tab-kernels").click()
@@ -154,6 +162,23 @@ def test_the_theme_follows_the_system_until_one_chooses(show):
     light.tab.keyboard.press("t")
     assert ground(light) == ground(dark)
     assert ground(light.open()) == ground(dark)  # remembered
+
+
+@pytest.mark.parametrize("size", [(800, 600), (1400, 500), (2400, 1300)])
+def test_windows_of_other_sizes(show, size):
+    """Nothing is wider than the window, and what matters is in it."""
+    shown = show("cnn", viewport={"width": size[0], "height": size[1]})
+    for name in TABS:
+        shown.open(f"#{name}")
+        assert shown.tab.evaluate("document.documentElement.scrollWidth") <= size[0]
+        box = shown.tab.locator(f"#panel-{name} > .page-tab > *").first.bounding_box()
+        assert box["width"] > 100
+        assert box["height"] > 20
+        for part in shown.tab.locator(
+            f"#panel-{name} :is(.listbox, .text, .drawing, .frame)"
+        ).all():
+            if part.is_visible():
+                assert part.bounding_box()["height"] > 80
 
 
 def test_roles_and_names_for_those_who_do_not_see_the_page(show):

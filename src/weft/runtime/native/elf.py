@@ -19,7 +19,7 @@ NOBITS: Final = 8
 UNDEFINED: Final = 0
 ABSOLUTE: Final = 0xFFF1
 HEADER_BYTES: Final = 64
-_FUNCTION: Final = 2
+FUNCTION: Final = 2
 LOCAL: Final = 0
 _RELOCATABLE: Final = 1
 _EXECUTABLE: Final = 4
@@ -69,7 +69,7 @@ class ObjectFile:
                 continue
             if symbol["section"] == UNDEFINED:
                 undefined.add(name)
-            elif symbol["info"] & 15 == _FUNCTION and symbol["info"] >> 4 != LOCAL:
+            elif symbol["info"] & 15 == FUNCTION and symbol["info"] >> 4 != LOCAL:
                 defined.add(name)
         return frozenset(defined), frozenset(undefined)
 
@@ -125,7 +125,7 @@ def _check_relocations(file: ObjectFile, section: np.void) -> None:
 def _check_symbol(file: ObjectFile, symbol: np.void, name: str) -> None:
     number, kind = int(symbol["section"]), int(symbol["info"]) & 15
     if number in (UNDEFINED, ABSOLUTE):
-        if number == ABSOLUTE and kind == _FUNCTION:
+        if number == ABSOLUTE and kind == FUNCTION:
             raise ValueError(f"function {name[:60]!r} lies outside of every section")
         return
     if number >= len(file.sections):
@@ -134,7 +134,7 @@ def _check_symbol(file: ObjectFile, symbol: np.void, name: str) -> None:
     end = int(symbol["value"]) + int(symbol["size"])
     if end > int(section["size"]):
         raise ValueError(f"symbol {name[:60]!r} lies outside of its section")
-    if kind == _FUNCTION and not int(section["flags"]) & _EXECUTABLE:
+    if kind == FUNCTION and not int(section["flags"]) & _EXECUTABLE:
         raise ValueError(f"function {name[:60]!r} lies outside of the code")
 
 
@@ -184,7 +184,7 @@ def function_bytes(code: bytes) -> dict[str, bytes]:
     functions = {}
     for symbol, name in zip(file.symbols, file.names, strict=True):
         number = int(symbol["section"])
-        if symbol["info"] & 15 == _FUNCTION and number not in (UNDEFINED, ABSOLUTE):
+        if symbol["info"] & 15 == FUNCTION and number not in (UNDEFINED, ABSOLUTE):
             start = int(file.sections[number]["offset"]) + int(symbol["value"])
             functions[name] = code[start : start + int(symbol["size"])]
     return functions

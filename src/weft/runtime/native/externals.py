@@ -32,7 +32,7 @@ _SUBSTITUTED: Final[ContextVar[Mapping[str, int] | None]] = ContextVar("substitu
 def substituted(addresses: Mapping[str, int]) -> Iterator[None]:
     """Code that this thread loads inside of the block gets these addresses for these names.
 
-    So code can be watched from between it and a service that it calls (``weft.viz.threads``).
+    So code can be watched from between it and a service (``weft.runtime.threads.watched``).
     """
     token = _SUBSTITUTED.set(addresses)
     try:

@@ -33,6 +33,7 @@ from weft.runtime.native.elf import (
     Table,
     check_object,
 )
+from weft.runtime.native.perf import tell_perf
 from weft.support.errors import CodegenError
 
 _HERE: Final = architecture_of(platform.machine())
@@ -91,6 +92,7 @@ def load_object(file: ObjectFile, externals: Mapping[str, int]) -> LoadedObject 
     except CodegenError:
         _libc.munmap(start, layout.size)
         raise
+    tell_perf(file, addresses)
     own = np.flatnonzero(file.symbols["section"] != UNDEFINED)
     names = {file.names[number]: int(addresses[number]) for number in own if file.names[number]}
     return LoadedObject(start, layout.size, names)

@@ -14,8 +14,8 @@ const SIGNS = { parallel: "∥", vectorized: "⇉", unrolled: "⊞", serial: "" 
 const TICKS = 300;
 
 const inWords = (loop) => `${loop.var}: ${loop.kind}, extent ${loop.extent}, `
-    + `${loop.trip === null ? "trip count not known" : `runs ${number(loop.trip)} times`}, `
-    + `${bytes(loop.bytes)}, ${flops(loop.flops)}`;
+  + `${loop.trip === null ? "iterations not known" : `${number(loop.trip)} iterations`}; `
+  + `each time: ${bytes(loop.bytes)}, ${flops(loop.flops)}`;
 
 /** The loops that a line begins: one, or those of a grid. */
 function loopMargin(loops) {
@@ -36,10 +36,14 @@ function loopNote(loops) {
 }
 
 export class Columns {
-  /** `pin(column, line)` hears which line a user wants to keep marked, line 0 for none. */
-  constructor(model, pin) {
+  /**
+   * `pin(column, line)` hears which line a user wants to keep marked, line 0 for none;
+   * `tell(text)` what belongs to the line that is marked.
+   */
+  constructor(model, pin, tell) {
     this.model = model;
     this.pin = pin;
+    this.tell = tell;
     this.element = h("div", { class: "texts" });
     this.views = new Map();
     this.marked = {};
@@ -90,7 +94,8 @@ export class Columns {
       h("h3", {}, h("button", {
         type: "button", class: "heading", title: "Wider, or as the others",
         on: { click: () => this.#share(this.wide === name ? null : name) },
-      }, heading), h("span", { class: "note" }, ` ${view.texts.length} lines`),
+      }, heading), h("span", { class: "note" },
+        ` ${view.texts.length} lines${name === "llvm_before" ? ", not linked" : ""}`),
         h("button", {
           type: "button", class: "quiet push", title: `Copy ${heading}`,
           on: { click: (event) => this.#copy(text, event.currentTarget) },
@@ -134,7 +139,16 @@ export class Columns {
         style: { top: `${((at - 0.5) / view.texts.length) * 100}%` },
       })));
     }
+    this.tell(line ? this.#inWords(name, line, related) : "");
     return related;
+  }
+
+  #inWords(name, line, related) {
+    const others = Object.entries(related)
+      .filter(([column]) => column !== name && this.views.has(column))
+      .map(([column, lines]) => `${lines.length} of ${COLUMNS[column]}`);
+    const has = others.length ? `belong ${others.join(", ")}` : "nothing else belongs";
+    return `To line ${line} of ${COLUMNS[name]} ${has}`;
   }
 
   #hover(name, line) {
@@ -193,7 +207,8 @@ export function columnChoice(names, choose) {
 /** The loops as a table, for those that look for the counts alone. */
 export function loopTable(kernel) {
   if (!kernel.loops.length) return null;
-  const head = ["loop", "kind", "extent", "runs", "bytes", "operations"];
+  const head = ["loop", "kind", "extent", "iterations", "bytes each time",
+    "operations each time"];
   return h("details", { class: "loops" }, h("summary", {}, `${kernel.loops.length} loops`),
     h("table", {}, h("tr", {}, head.map((name) => h("th", {}, name))),
       kernel.loops.map((loop) => h("tr", {},

@@ -53,7 +53,7 @@ function drawNode(node, at, listeners) {
   const round = node.class.includes("input") || node.class.includes("output")
     ? node.height / 2 : 5;
   return s("g", {
-    class: `node ${node.class}`, role: "button", tabindex: "-1", "data-id": String(node.id),
+    class: `node ${node.class}`, role: "button", tabindex: "0", "data-id": String(node.id),
     "aria-label": node.lines.join(", "), transform: `translate(${x},${y})`,
     style: node.heat === undefined ? {} : { "--heat-share": `${node.heat * 100}%` },
     on: activated((event) => listeners.node(node, event)),

@@ -69,8 +69,13 @@ export function shorten(text, length) {
   return `${text.slice(0, length - end - 1)}…${text.slice(-end)}`;
 }
 
-/** "float32[1, 64, 56]" as "1×64×56"; another type than float32 is named. */
+/** "float32[1, 64, 56]" as "1×64×56"; another type than float32 is named, of a tuple the first. */
 export function shape(type) {
+  const tuple = /^\((\w*\[[^\]]*\]),\s*(.*)\)$/.exec(type);
+  if (tuple) {
+    const others = tuple[2].split("[").length - 1;
+    return `(${shape(tuple[1])}${others ? `, ${others} more` : ""})`;
+  }
   const match = /^(\w*)\[(.*)\]$/.exec(type);
   if (!match) return type;
   const [, dtype, sizes] = match;

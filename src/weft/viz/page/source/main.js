@@ -33,6 +33,7 @@ class Page {
     this.model = model;
     this.tabs = new Map();
     this.last = new Map(); // tab -> the state it was left in
+    this.first = model.graphs.length ? "graph" : model.kernels.length ? "kernels" : "report";
     this.router = new Router((state) => this.#show(state));
     this.palette = new Palette(model, this);
     this.help = helpDialog();
@@ -109,7 +110,7 @@ class Page {
   }
 
   async #show(state) {
-    const id = state.tab ?? "graph";
+    const id = state.tab ?? this.first;
     this.last.set(id, { tab: id, ...state });
     for (const [name] of TABS) {
       const isOn = name === id;
@@ -126,7 +127,7 @@ class Page {
       this.#fail(id, problem);
       throw problem;
     }
-    if ((this.state().tab ?? "graph") === id) document.body.dataset.shown = id;
+    if ((this.state().tab ?? this.first) === id) document.body.dataset.shown = id;
   }
 
   #fail(id, problem) {
@@ -142,7 +143,7 @@ class Page {
     if (!step) return;
     event.preventDefault();
     const ids = TABS.map(([id]) => id);
-    const at = ids.indexOf(this.state().tab ?? "graph");
+    const at = ids.indexOf(this.state().tab ?? this.first);
     const id = ids[(at + step + ids.length) % ids.length];
     this.open(id);
     this.bar.querySelector(`#tab-${id}`).focus();

@@ -9,6 +9,7 @@ import { microseconds, number, shorten } from "./format.js";
 const EDGE = { left: 52, right: 18, top: 18, bottom: 40 };
 const NAMED = 10; // of the kernels with the longest times, those for which there is room
 const NAME_HEIGHT = 13;
+const PEAK_LENGTH = 120; // pixels that the words at the peak take
 const LETTER = 6; // pixels, of a letter of a name in the mean
 const RADIUS = { least: 4, most: 15 };
 
@@ -65,8 +66,9 @@ function roof(profile, x, y) {
 }
 
 /** Names beside the points, where they cover neither a point nor another name. */
-function named(points, width) {
-  const taken = points.map(({ x, y, radius }) => [x - radius, y - radius, x + radius, y + radius]);
+function named(points, width, drawn) {
+  const taken = [...drawn,
+    ...points.map(({ x, y, radius }) => [x - radius, y - radius, x + radius, y + radius])];
   const names = [];
   for (const { text, x, y, radius } of points) {
     if (names.length === NAMED) break;
@@ -118,7 +120,8 @@ export function roofline(profile, times, width, height, choose) {
   const names = named(points.map((point) => ({
     text: shorten(point.kernel, 34), x: x(point.intensity), y: y(point.speed),
     radius: radius(point),
-  })), width);
+  })), width, [[x(knee), y(peak) - 2, width, y(peak) + 2],
+    [width - EDGE.right - PEAK_LENGTH, y(peak) - 20, width, y(peak)]]);
   return s("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "roofline" }, axes(x, y, width, height), roof(profile, x, y), circles, names);
 }

@@ -9,6 +9,7 @@ import { format } from "./route.js";
 export const title = "Kernels";
 
 const ROW = 26;
+const NARROW = 1000; // pixels of a window in which four texts are no use
 
 function fact(name, value, kind = "") {
   return h("div", { class: `fact ${kind}` }, h("span", {}, name), h("b", {}, value));
@@ -27,7 +28,9 @@ export class KernelsTab {
         model.times.has(kernel.name) ? microseconds(time(kernel)) : "–")),
     ], (kernel) => page.go({ tab: "kernels", kernel: kernel.name, view: this.state.view }));
     this.list.setItems(this.kernels);
-    this.columns = new Columns(model, (column, line) => this.#pin(column, line));
+    this.columns = new Columns(model, (column, line) => this.#pin(column, line),
+      (text) => this.#tell(text));
+    this.told = h("span", { class: "note", role: "status" });
     this.head = h("div", { class: "kernel-head" });
     this.element = h("div", { class: "page-tab" }, h("div", { class: "split with-list" },
       h("div", { class: "column" }, this.list.element),
@@ -38,7 +41,8 @@ export class KernelsTab {
   #names(kernel) {
     const asked = (this.state.view ?? "").split(",").filter((name) => name in COLUMNS);
     if (asked.length) return asked;
-    const usual = ["scheduled", "lowered", "llvm", "assembly"];
+    const usual = window.innerWidth < NARROW ? ["scheduled", "assembly"]
+      : ["scheduled", "lowered", "llvm", "assembly"];
     const recorded = usual.filter((name) => this.model.text(kernel[name]) !== null);
     return recorded.length ? recorded : ["scheduled"];
   }
@@ -74,7 +78,7 @@ export class KernelsTab {
 
   #fillHead(names) {
     const { kernel } = this;
-    const unknown = state => this.model.kernel.has(state.kernel) || !state.kernel;
+    const isKnown = !this.state.kernel || this.model.kernel.has(this.state.kernel);
     const go = (view) => this.page.go({
       tab: "kernels", kernel: kernel.name, view: view.length ? view.join(",") : undefined,
     });
@@ -83,14 +87,18 @@ export class KernelsTab {
         link(format({ tab: "passes", schedule: kernel.name }), "How it was scheduled →"),
         link(format({ tab: "graph", graph: this.#graphName(), kernel: kernel.name }),
           "In the graph →")),
-      ...(unknown(this.state) ? [] : [missing(`There is no kernel ${this.state.kernel}`,
+      ...(isKnown ? [] : [missing(`There is no kernel ${this.state.kernel}`,
         "in this record; the first is shown.")]),
       h("div", { class: "facts" }, this.#facts()),
       h("div", { class: "toolbar" }, columnChoice(names, go),
-        kernel.links.length
-          ? h("span", { class: "note" }, "point at a line for its relatives, click to keep them")
-          : h("span", { class: "note" }, "lines are not linked: no debug locations recorded"),
+        this.told,
         loopTable(kernel) ?? ""));
+  }
+
+  #tell(text) {
+    this.told.textContent = text || (this.kernel.links.length
+      ? "Point at a line for those that belong to it; click to keep them"
+      : "Lines are not linked: no debug locations were recorded");
   }
 
   #graphName() {

@@ -41,8 +41,10 @@ export class TimeTab {
     if (view === "compile") return [this.#phases(), this.#cache()];
     const { profile } = this.model;
     if (!profile || !profile.calls.length) {
-      return [card("Times of the kernels", missing("Not measured:",
-        "the record has no profile. weft viz measures when it is given inputs to run with."))];
+      const reasons = this.model.report.filter((row) => row.topic === "time");
+      return [card("Times of the kernels", missing("Not measured.",
+        reasons.length ? "" : "The record has no times, and does not say why."),
+      ...reasons.map((row) => h("p", {}, row.text)))];
     }
     return [this.#facts(), this.#kernels(), this.#roofline(), this.#activity()];
   }

@@ -7,10 +7,8 @@ import pytest
 
 import weft
 from weft.runtime.threads.parallel import own_num_threads
+from weft.runtime.threads.watched import WatchedServices
 from weft.script import tir as T
-from weft.viz.clocked import Run
-from weft.viz.threads import WatchedServices
-from weft.viz.timing import activity_of
 
 
 @T.prim_func
@@ -40,9 +38,3 @@ def test_parts_of_parallel_loops_are_noted(threads):
     assert len(parts) >= 1
     assert len({int(thread) for thread in parts[:, 0]}) <= threads
     assert (parts[:, 1] <= parts[:, 2]).all()
-
-
-def test_parts_outside_of_every_call_are_left_out():
-    run = Run(np.array([[1000, 2000]]), np.array([[5, 100, 200], [5, 1100, 1900]]))
-    (row,) = activity_of(["sum"], run)
-    assert (row["thread"], row["begin_us"], row["end_us"]) == (0, 0.1, 0.9)
