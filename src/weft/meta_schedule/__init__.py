@@ -3,7 +3,9 @@
 from weft.support.facade import module_getattr
 
 _NAMES = {
+    "ArgInfo": "weft.meta_schedule.arg_info",
+    "Database": "weft.meta_schedule.database.base",
     "derived_object": "weft.meta_schedule.utils",
 }
-_ROOMS = ("schedule_rule",)
+_ROOMS = ("arg_info", "database", "schedule_rule", "utils")
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)
