@@ -7,5 +7,5 @@ _NAMES = {
     "Database": "weft.meta_schedule.database.base",
     "derived_object": "weft.meta_schedule.utils",
 }
-_ROOMS = ("arg_info", "database", "schedule_rule", "utils")
+_ROOMS = ("arg_info", "builder", "database", "runner", "schedule_rule", "utils")
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)
