@@ -4,8 +4,11 @@ from weft.support.facade import module_getattr
 
 _NAMES = {
     "ArgInfo": "weft.meta_schedule.arg_info",
+    "Builder": "weft.meta_schedule.builder.base",
+    "CostModel": "weft.meta_schedule.cost_model.base",
     "Database": "weft.meta_schedule.database.base",
+    "Runner": "weft.meta_schedule.runner.base",
     "derived_object": "weft.meta_schedule.utils",
 }
-_ROOMS = ("arg_info", "builder", "database", "runner", "schedule_rule", "utils")
+_ROOMS = ("arg_info", "builder", "cost_model", "database", "runner", "schedule_rule", "utils")
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)

@@ -33,6 +33,9 @@ class Part:
     def _initialize_with_tune_context(self, context: Context) -> None:
         """Learn the task: called once, before anything else."""
 
+    def __str__(self) -> str:
+        return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
+
     def clone(self) -> Part:
         """A copy that knows no task: the part itself, if it keeps nothing of one."""
         return self
