@@ -7,8 +7,12 @@ _NAMES = {
     "Builder": "weft.meta_schedule.builder.base",
     "CostModel": "weft.meta_schedule.cost_model.base",
     "Database": "weft.meta_schedule.database.base",
+    "FeatureExtractor": "weft.meta_schedule.feature_extractor.base",
     "Runner": "weft.meta_schedule.runner.base",
     "derived_object": "weft.meta_schedule.utils",
 }
-_ROOMS = ("arg_info", "builder", "cost_model", "database", "runner", "schedule_rule", "utils")
+_ROOMS = (
+    "arg_info", "builder", "cost_model", "database", "feature_extractor", "runner", "schedule_rule",
+    "utils",
+)  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)
