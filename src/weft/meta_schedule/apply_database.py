@@ -8,9 +8,10 @@ from pathlib import Path
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
-from weft.meta_schedule.database.base import Database, TuningRecord
+from weft.meta_schedule.database.base import Database
+from weft.meta_schedule.database.record import TuningRecord
 from weft.meta_schedule.trace_apply import schedule_using_anchor_trace
-from weft.meta_schedule.tune_context import normalized
+from weft.meta_schedule.tune_context import current_target, normalized
 from weft.support.errors import IRValueError
 from weft.target import Target
 from weft.tir.function import PrimFunc
@@ -28,7 +29,7 @@ def MetaScheduleApplyDatabase(work_dir: str | None = None, enable_warning: bool 
     """
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        target = Target.current(allow_none=False)
+        target = current_target()
         database = Database.current() or _on_disk(work_dir)
         result = mod.clone()
         for var, func in mod.functions.items():
@@ -62,5 +63,5 @@ def _scheduled(func: PrimFunc, record: TuningRecord, target: Target) -> PrimFunc
     else:  # the database takes functions with one anchor block for the same
         sch = Schedule(mod)
         schedule_using_anchor_trace(sch, record.trace, target)
-    [new] = sch.mod.functions.values()
+    [new] = [item for item in sch.mod.functions.values() if isinstance(item, PrimFunc)]
     return new.with_(attrs=func.attrs).with_attr("tir.is_scheduled", True)

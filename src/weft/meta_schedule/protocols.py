@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from logging import Logger
 from typing import Protocol, Self
 
@@ -44,8 +44,8 @@ class Context(Protocol):
         ...
 
     @property
-    def mutator_probs(self) -> Mapping[Varies, float]:
-        """The mutators, and how often each is used beside the others."""
+    def mutators(self) -> Sequence[tuple[Varies, float]]:
+        """The mutators, each with how often it is used beside the others."""
         ...
 
     def generate_design_space(self) -> list[Schedule]:
@@ -66,6 +66,9 @@ class Part:
 
     def _initialize_with_tune_context(self, context: Context) -> None:
         """Learn the task: called once, before anything else."""
+
+    def __str__(self) -> str:
+        return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
 
     def clone(self) -> Self:
         """A copy that can be given to another task."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.driver.build import relax_build
+from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
@@ -57,9 +58,10 @@ def extract_tasks(
     for function in module.functions.values():
         calls = collect(function, Call) if isinstance(function, Function) else []
         for call in calls:
-            callee = module[call.args[0]] if call.op is _CALL_TIR else None
-            if isinstance(callee, PrimFunc):
-                _count(tasks, call.args[0].name_hint, callee, given, module_equality)
+            variable = call.args[0] if call.op is _CALL_TIR else None
+            callee = module[variable] if isinstance(variable, GlobalVar) else None
+            if isinstance(variable, GlobalVar) and isinstance(callee, PrimFunc):
+                _count(tasks, variable.name_hint, callee, given, module_equality)
     return list(tasks.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from weft.ir.module import IRModule
@@ -78,12 +78,14 @@ class TuneContext(Context):
     @property
     def postprocs(self) -> Sequence[Postproc]:
         """What finishes each schedule: those of the space generator."""
-        return (self.space_generator and self.space_generator.postprocs) or ()
+        postprocs = self.space_generator.postprocs if self.space_generator is not None else None
+        return postprocs or ()
 
     @property
-    def mutator_probs(self) -> Mapping[Mutator, float]:
-        """The mutators and their probabilities: those of the space generator."""
-        return (self.space_generator and self.space_generator.mutator_probs) or {}
+    def mutators(self) -> list[tuple[Mutator, float]]:
+        """The mutators with their probabilities: those of the space generator."""
+        table = self.space_generator.mutator_probs if self.space_generator is not None else None
+        return list((table or {}).items())
 
     def fork_seed(self) -> int:
         """A seed for random decisions, another one at each call."""
@@ -149,6 +151,13 @@ def _space_of(space: Space | None) -> SpaceGenerator | None:
         if space is None or isinstance(space, SpaceGenerator)
         else SpaceGenerator.create(space)
     )
+
+
+def current_target() -> Target:
+    """The target of the innermost ``with``. Raises IRValueError if there is none."""
+    target = Target.current(allow_none=False)
+    assert target is not None
+    return target
 
 
 def normalized(mod: IRModule | PrimFunc) -> IRModule:

@@ -8,15 +8,15 @@ from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.meta_schedule.relax_integration import tune_relax
 from weft.meta_schedule.tir_integration import tune_tir
+from weft.meta_schedule.tune_context import current_target
 from weft.runtime.ndarray import NDArray
-from weft.target import Target
 
 
 def MetaScheduleTuneTIR(work_dir: str, max_trials_global: int) -> Pass:  # noqa: N802 - TVM's name
     """Tune each PrimFunc of a module for the current target; the module stays as it is."""
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        tune_tir(mod, Target.current(allow_none=False), work_dir, max_trials_global)
+        tune_tir(mod, current_target(), work_dir, max_trials_global)
         return mod
 
     return ModulePass(run, PassInfo(0, "MetaScheduleTuneTIR"))
@@ -32,7 +32,7 @@ def MetaScheduleTuneIRMod(  # noqa: N802 - TVM's name
     """Tune the kernels of a model for the current target; the module stays as it is."""
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        target = Target.current(allow_none=False)
+        target = current_target()
         tune_relax(mod, params, target, work_dir, max_trials_global, max_trials_per_task, op_names)
         return mod
 

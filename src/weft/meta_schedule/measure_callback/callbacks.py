@@ -10,7 +10,7 @@ from typing import Final
 
 from weft.meta_schedule.builder.base import BuilderResult
 from weft.meta_schedule.candidate import MeasureCandidate
-from weft.meta_schedule.database.base import TuningRecord
+from weft.meta_schedule.database.record import TuningRecord
 from weft.meta_schedule.runner.base import RunnerResult
 from weft.meta_schedule.task_scheduler.base import MeasureCallback, TaskScheduler
 from weft.support.errors import IRValueError

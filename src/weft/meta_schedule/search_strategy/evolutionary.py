@@ -16,6 +16,7 @@ from weft.ir.module import IRModule
 from weft.ir.structural import structural_digest
 from weft.meta_schedule.candidate import MeasureCandidate
 from weft.meta_schedule.cost_model.base import CostModel
+from weft.meta_schedule.cost_model.random_model import RandomModel
 from weft.meta_schedule.database.base import Database
 from weft.meta_schedule.protocols import Context, Varies
 from weft.meta_schedule.runner.base import RunnerResult
@@ -99,7 +100,7 @@ class EvolutionarySearch(SearchStrategy):
             Trials(max_trials, num_trials_per_iter),
             traces,
             Database.create("memory") if database is None else database,
-            CostModel.create("random") if cost_model is None else cost_model,
+            RandomModel() if cost_model is None else cost_model,
         )
 
     def post_tuning(self) -> None:
@@ -214,11 +215,12 @@ class _Search:
         return [self._mutated(sch) for sch in chosen]
 
     def _mutated(self, sch: Schedule) -> Schedule:
-        mutators = self.context.mutator_probs
+        mutators = self.context.mutators
         if not mutators or self.random.random() >= self.options.genetic_mutate_prob:
             return sch
         for _ in range(self.options.genetic_max_fail_count + 1):
-            [mutator] = self.random.choices(list(mutators), list(mutators.values()))
+            weights = [weight for _, weight in mutators]
+            [(mutator, _)] = self.random.choices(mutators, weights)
             changed = self._changed(sch, mutator)
             if changed is not None:
                 return changed

@@ -55,19 +55,9 @@ class TaskRecord:
         return min(self.latency_ms, default=FAILED_MS)
 
 
-class Finished:
+def finished(error_msg: str) -> RunnerFuture:
     """A measurement that has ended before it began: its program could not be built."""
-
-    def __init__(self, error_msg: str) -> None:
-        self._result = RunnerResult(None, error_msg)
-
-    def done(self) -> bool:
-        """True."""
-        return True
-
-    def result(self) -> RunnerResult:
-        """Why there is no time."""
-        return self._result
+    return RunnerFuture(lambda: True, lambda: RunnerResult(None, error_msg))
 
 
 class MeasureCallback(Part):
@@ -267,6 +257,6 @@ def _started(task: TaskRecord, runner: Runner, device_type: str) -> list[RunnerF
     return [
         next(futures)
         if result.artifact_path is not None
-        else Finished(result.error_msg or "not built")
+        else finished(result.error_msg or "not built")
         for _, result in pairs
     ]
