@@ -8,11 +8,12 @@ _NAMES = {
     "CostModel": "weft.meta_schedule.cost_model.base",
     "Database": "weft.meta_schedule.database.base",
     "FeatureExtractor": "weft.meta_schedule.feature_extractor.base",
+    "Profiler": "weft.meta_schedule.profiler",
     "Runner": "weft.meta_schedule.runner.base",
     "derived_object": "weft.meta_schedule.utils",
 }
 _ROOMS = (
-    "arg_info", "builder", "cost_model", "database", "feature_extractor", "runner", "schedule_rule",
-    "utils",
+    "arg_info", "builder", "cost_model", "database", "feature_extractor", "logging", "profiler",
+    "runner", "schedule_rule", "utils",
 )  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)
