@@ -7,13 +7,25 @@ _NAMES = {
     "Builder": "weft.meta_schedule.builder.base",
     "CostModel": "weft.meta_schedule.cost_model.base",
     "Database": "weft.meta_schedule.database.base",
+    "ExtractedTask": "weft.meta_schedule.extracted_task",
     "FeatureExtractor": "weft.meta_schedule.feature_extractor.base",
+    "MeasureCallback": "weft.meta_schedule.task_scheduler.base",
     "Profiler": "weft.meta_schedule.profiler",
     "Runner": "weft.meta_schedule.runner.base",
+    "SearchStrategy": "weft.meta_schedule.search_strategy.base",
+    "TaskScheduler": "weft.meta_schedule.task_scheduler.base",
+    "TuneContext": "weft.meta_schedule.tune_context",
+    "compile_relax": "weft.meta_schedule.relax_integration",
+    "compile_tir": "weft.meta_schedule.tir_integration",
     "derived_object": "weft.meta_schedule.utils",
+    "extract_tasks": "weft.meta_schedule.relax_integration",
+    "tune_relax": "weft.meta_schedule.relax_integration",
+    "tune_tasks": "weft.meta_schedule.tune",
+    "tune_tir": "weft.meta_schedule.tir_integration",
 }
 _ROOMS = (
-    "arg_info", "builder", "cost_model", "database", "feature_extractor", "logging", "profiler",
-    "runner", "schedule_rule", "utils",
+    "arg_info", "builder", "cost_model", "database", "feature_extractor", "logging",
+    "measure_callback", "profiler", "relax_integration", "runner", "schedule_rule",
+    "search_strategy", "task_scheduler", "tir_integration", "trace_apply", "utils",
 )  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from logging import Logger
-from typing import Protocol
+from typing import Protocol, Self
 
 from weft.ir.module import IRModule
 from weft.target import Target
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.schedule.trace import Trace
+
+
+class Finishes(Protocol):
+    """What a search asks of a postprocessor."""
+
+    def apply(self, sch: Schedule) -> bool:
+        """Change a schedule; False if it must not be built."""
+        ...
+
+
+class Varies(Protocol):
+    """What a search asks of a mutator."""
+
+    def apply(self, trace: Trace) -> Trace | None:
+        """A similar trace; None if there is none."""
+        ...
 
 
 class Context(Protocol):
@@ -17,6 +37,20 @@ class Context(Protocol):
     task_name: str
     num_threads: int
     logger: Logger
+
+    @property
+    def postprocs(self) -> Sequence[Finishes]:
+        """What finishes each schedule."""
+        ...
+
+    @property
+    def mutators(self) -> Sequence[tuple[Varies, float]]:
+        """The mutators, each with how often it is used beside the others."""
+        ...
+
+    def generate_design_space(self) -> list[Schedule]:
+        """The schedules of the design space, made anew."""
+        ...
 
     def fork_seed(self) -> int:
         """A seed for random decisions, another one at each call."""
@@ -36,6 +70,6 @@ class Part:
     def __str__(self) -> str:
         return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
 
-    def clone(self) -> Part:
-        """A copy that knows no task: the part itself, if it keeps nothing of one."""
-        return self
+    def clone(self) -> Self:
+        """A copy that can be given to another task."""
+        return copy.copy(self)

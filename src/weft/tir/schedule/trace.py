@@ -108,7 +108,7 @@ class Trace:
             if decision_provider is not None:
                 decision = decision_provider(inst, inputs, list(inst.attrs), decision)
             result = inst.kind.call(sch, inst.kind.arguments(inputs, inst.attrs), decision)
-            _bind_outputs(inst.kind, inst.outputs, result, known)
+            bind_outputs(inst.kind, inst.outputs, result, known)
 
     @staticmethod
     @public_entry("apply_json_to_schedule")
@@ -255,7 +255,7 @@ def _apply_entry(entry: Entry, decision: object, sch: Any, named: dict[object, o
         [_decoded(kind, i, item) for i, item in enumerate(attrs)],
     )
     result = kind.call(sch, arguments, decision)
-    _bind_outputs(kind, outputs, result, named)
+    bind_outputs(kind, outputs, result, named)
 
 
 def random_variables(value: object) -> list[RandomVariable | Var]:
@@ -283,9 +283,10 @@ def translated(value: object, known: Mapping[object, Any]) -> object:
     return value
 
 
-def _bind_outputs(
+def bind_outputs(
     kind: InstructionKind, names: Sequence[object], result: object, known: dict[object, object]
 ) -> None:
+    """Note in ``known`` which results of this run the recorded ``names`` stand for."""
     results = [] if result is None else result if isinstance(result, list) else [result]
     if len(names) != len(results):
         raise IRValueError(
