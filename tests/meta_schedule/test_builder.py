@@ -204,6 +204,28 @@ def test_workers_end_with_their_parent(what):
     wait_for_end(pid)
 
 
+def test_the_files_of_trials_go_with_the_process():
+    program = """
+        import os
+        from tests.lib.tuning_programs import matmul
+        from weft.meta_schedule.builder import BuilderInput, LocalBuilder
+        from weft.target import Target
+
+        [result] = LocalBuilder(max_workers=1).build([BuilderInput(matmul(4), Target("llvm"))])
+        pid = os.fork()
+        if not pid:
+            raise SystemExit
+        os.waitpid(pid, 0)
+        print(result.artifact_path, os.path.isfile(result.artifact_path))
+    """
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    path, was_there = done.stdout.split()
+    assert was_there == "True"
+    assert not os.path.exists(os.path.dirname(os.path.dirname(path)))
+
+
 def test_ctrl_c_is_for_the_parent():
     builder = LocalBuilder(max_workers=1, f_build=lambda *_: time.sleep(0.5), f_export=str)
     future = builder.submit(INPUT)

@@ -50,7 +50,7 @@ class Process:
         self._told = 0
         self._errors = _anonymous_file()
         folder = str(Path(worker.__file__).parents[3])
-        path = [folder, *[entry for entry in sys.path if entry and entry != folder]]
+        path = [folder, *[entry or os.getcwd() for entry in sys.path if entry != folder]]
         env = {
             **os.environ, "PYTHONPATH": os.pathsep.join(path), "WEFT_COMPILE_WORKERS": "0",
             "PYTHONSAFEPATH": "1",
