@@ -10,6 +10,7 @@ _NAMES = {
     "ExtractedTask": "weft.meta_schedule.extracted_task",
     "FeatureExtractor": "weft.meta_schedule.feature_extractor.base",
     "MeasureCallback": "weft.meta_schedule.task_scheduler.base",
+    "MeasureCandidate": "weft.meta_schedule.candidate",
     "Profiler": "weft.meta_schedule.profiler",
     "Runner": "weft.meta_schedule.runner.base",
     "SearchStrategy": "weft.meta_schedule.search_strategy.base",
@@ -24,8 +25,8 @@ _NAMES = {
     "tune_tir": "weft.meta_schedule.tir_integration",
 }
 _ROOMS = (
-    "arg_info", "builder", "cost_model", "database", "feature_extractor", "measure_callback",
-    "relax_integration", "runner", "search_strategy", "task_scheduler", "tir_integration",
-    "trace_apply", "utils",
+    "arg_info", "builder", "candidate", "cost_model", "database", "feature_extractor", "logging",
+    "measure_callback", "profiler", "relax_integration", "runner", "schedule_rule",
+    "search_strategy", "task_scheduler", "tir_integration", "trace_apply", "utils",
 )  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)
