@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import weft.tensor_intrin  # noqa: F401 - registers the intrinsics that rules name
 from weft.meta_schedule.schedule_rule.add_rfactor import AddRFactor
 from weft.meta_schedule.schedule_rule.apply_custom_rule import ApplyCustomRule
 from weft.meta_schedule.schedule_rule.auto_bind import AutoBind
