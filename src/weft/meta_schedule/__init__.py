@@ -12,8 +12,12 @@ _NAMES = {
     "MeasureCallback": "weft.meta_schedule.task_scheduler.base",
     "MeasureCandidate": "weft.meta_schedule.candidate",
     "Profiler": "weft.meta_schedule.profiler",
+    "Mutator": "weft.meta_schedule.mutator.base",
+    "Postproc": "weft.meta_schedule.postproc.base",
     "Runner": "weft.meta_schedule.runner.base",
+    "ScheduleRule": "weft.meta_schedule.schedule_rule.base",
     "SearchStrategy": "weft.meta_schedule.search_strategy.base",
+    "SpaceGenerator": "weft.meta_schedule.space_generator.base",
     "TaskScheduler": "weft.meta_schedule.task_scheduler.base",
     "TuneContext": "weft.meta_schedule.tune_context",
     "compile_relax": "weft.meta_schedule.relax_integration",
@@ -26,7 +30,8 @@ _NAMES = {
 }
 _ROOMS = (
     "arg_info", "builder", "candidate", "cost_model", "database", "feature_extractor", "logging",
-    "measure_callback", "profiler", "relax_integration", "runner", "schedule_rule",
-    "search_strategy", "task_scheduler", "tir_integration", "trace_apply", "utils",
+    "measure_callback", "mutator", "postproc", "profiler", "relax_integration", "runner",
+    "schedule_rule", "search_strategy", "space_generator", "task_scheduler", "testing",
+    "tir_integration", "trace_apply", "tune_context", "utils",
 )  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)
