@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from weft.runtime.device import device as device
     from weft.runtime.model.compiled_model import CompiledModel as CompiledModel
     from weft.runtime.model.compiled_model import load as load
-    from weft.runtime.model.compiled_model import load_module as load_module
+    from weft.runtime.model.load_module import load_module as load_module
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
     from weft.runtime.ndarray import NDArray as NDArray
@@ -97,7 +97,7 @@ _NAMES = {
     "install_as_tvm": "weft.compat.install",
     "instrument": "weft.ir:instrument",
     "load": "weft.runtime.model.compiled_model",
-    "load_module": "weft.runtime.model.compiled_model",
+    "load_module": "weft.runtime.model.load_module",
     "metal": "weft.runtime.device",
     "mtl": "weft.runtime.device:metal",
     "opencl": "weft.runtime.device",

@@ -210,6 +210,7 @@ LATE_IMPORTS = {
     "weft.ir.json_text": "a file names classes, which lie in weft",
     "weft.ir.node": "JSON imports nodes",
     "weft.ir.reflection": "files name the classes of nodes",
+    "weft.meta_schedule.kinds": "a part of tuning is named by its kind",
     "weft.relax.frontend.nn.torch": "PyTorch may not be installed",
     "weft.relax.frontend.onnx.operators": "a family of converters is loaded when it is asked for",
     "weft.relax.op": "operators that need more than relax has",

@@ -30,6 +30,7 @@ from weft.relax.expr import Function
 from weft.relax.transform.graph.bind import BindParams
 from weft.relax.vm.lower import LoweredModule, attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
+from weft.runtime.native import object_file
 from weft.runtime.native.foreign import CompiledFunction
 from weft.runtime.native.object_code import ObjectCode, check_processor
 from weft.runtime.registry import register_func
@@ -138,8 +139,13 @@ def build(
         refuse_trusted_parts(named)
     happened("lowered", named, None)
     compiled = _compiled(named, resolved, pipeline, checks)
-    functions = object_code(compiled).load()
-    return TirExecutable(functions, sources=_sources(compiled), entry=_entry(named))
+    code, entry = object_code(compiled), _entry(named)
+    return TirExecutable(
+        code.load(),
+        sources=_sources(compiled),
+        entry=entry,
+        exported=lambda: object_file.to_bytes(code, entry),
+    )
 
 
 @rare_collections

@@ -18,7 +18,7 @@ import functools
 import hashlib
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -267,8 +267,11 @@ def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = Fals
 class _Hasher:
     """Feeds a canonical byte form of a program to a digest; equal programs feed equal bytes."""
 
-    def __init__(self, map_free_vars: bool) -> None:
+    def __init__(
+        self, map_free_vars: bool, to_bytes: Callable[[object], bytes] | None = None
+    ) -> None:
         self.map_free_vars = map_free_vars
+        self.to_bytes = to_bytes or _plain_bytes
         self.numbers: dict[int, int] = {}
         self.kept: list[Node] = []
         self.free: dict[int, int] = {}
@@ -288,7 +291,7 @@ class _Hasher:
                 self.digest.update(_sized(b"k", self.key_bytes(key)))
                 self.feed(value[key], defines)
         else:
-            self.digest.update(_sized(b"p", _plain_bytes(value)))
+            self.digest.update(_sized(b"p", self.to_bytes(value)))
 
     def key_bytes(self, key: object) -> bytes:
         """The bytes of a key's ``key_order``."""
@@ -334,7 +337,7 @@ class _Hasher:
                 _sized(b"k", self.key_bytes(key)) + self.form(value[key], defines) for key in keys
             ]
             return b"{%d;%b" % (len(items), b"".join(items))
-        return _sized(b"p", _plain_bytes(value))
+        return _sized(b"p", self.to_bytes(value))
 
     def form_of_node(self, item: Node, defines: bool) -> bytes:
         """As ``form``, for a node: computed once for each expression, a digest if it is long."""
@@ -412,10 +415,25 @@ def _plain_bytes(value: object) -> bytes:
     return f"{type(value).__name__}:{value}".encode()
 
 
+def bytes_except_arrays(value: object) -> bytes:
+    """As bytes of a value that is no node; of an array only its type and shape."""
+    if hasattr(value, "structural_bytes") and hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"n{value.dtype}{list(value.shape)}".encode()
+    return _plain_bytes(value)
+
+
 @deep_recursion
-def structural_digest(root: object, map_free_vars: bool = False) -> bytes:
-    """16 bytes equal for structurally equal programs, in every process."""
-    hasher = _Hasher(map_free_vars)
+def structural_digest(
+    root: object,
+    map_free_vars: bool = False,
+    *,
+    to_bytes: Callable[[object], bytes] | None = None,
+) -> bytes:
+    """16 bytes equal for structurally equal programs, in every process.
+
+    ``to_bytes`` says what of values that are no nodes counts: all of them by default.
+    """
+    hasher = _Hasher(map_free_vars, to_bytes)
     hasher.feed(root, map_free_vars)
     return hasher.digest.digest()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft.runtime.device import cuda as cuda
     from weft.runtime.model.compiled_model import CompiledModel as CompiledModel
     from weft.runtime.model.compiled_model import load as load
-    from weft.runtime.model.compiled_model import load_module as load_module
+    from weft.runtime.model.load_module import load_module as load_module
     from weft.runtime.module import BenchmarkResult as BenchmarkResult
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
@@ -65,7 +65,7 @@ NAMES: Final = {
     "list_global_func_names": "weft.runtime.registry",
     "load": "weft.runtime.model.compiled_model",
     "load_library": "weft.runtime.native.native_library",
-    "load_module": "weft.runtime.model.compiled_model",
+    "load_module": "weft.runtime.model.load_module",
     "metal": "weft.runtime.device",
     "num_threads": "weft.runtime.threads.parallel",
     "opencl": "weft.runtime.device",

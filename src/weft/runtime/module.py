@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.registry import PackedFunc
 from weft.runtime.timing import BenchmarkResult, Evaluator
 from weft.support.errors import IRAttributeError, IRTypeError, IRValueError, UnsupportedError
+from weft.support.files import write_whole
 
 __all__ = ["BenchmarkResult", "Executable", "Module", "system_lib"]
 
@@ -29,6 +31,7 @@ class Module:
 
     ``sources`` maps a format (``ll``, ``asm`` …) to its text, or to a function that makes it at the
     first wish; the first format is the default one. ``entry`` names what ``module(...)`` calls.
+    ``exported`` gives the content of a file for ``load_module``.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Module:
         entry: str | None = None,
         sources: Mapping[str, Source] | None = None,
         imports: Sequence[Module] = (),
+        exported: Callable[[], bytes] | None = None,
     ) -> None:
         self._functions = {
             name: function if isinstance(function, PackedFunc) else PackedFunc(function, name)
@@ -46,6 +50,7 @@ class Module:
         }
         self._sources = dict(sources or {})
         self._imports = list(imports)
+        self._exported = exported
         self.type_key = type_key
         self.entry_name = entry if entry is not None else self._default_entry()
 
@@ -191,19 +196,25 @@ class Module:
         )
 
     def save(self, file_name: str, fmt: str = "") -> None:
-        """Not available yet: artefacts on disk come with a later release."""
+        """Not available: ``export_library`` writes compiled modules."""
         raise UnsupportedError(
-            f"cannot write {file_name!r}: saving compiled modules is not available yet; "
-            f"get_source({fmt!r}) gives the code"
+            f"cannot write {file_name!r}: save is not available; export_library writes a compiled "
+            f"module, get_source({fmt!r}) gives the code"
         )
 
     def export_library(self, file_name: str, **kwargs: object) -> None:
-        """Not available yet: artefacts on disk come with a later release."""
+        """Write the compiled functions to a file, which ``runtime.load_module`` reads.
+
+        The file is weft's own, whatever its suffix; options for a linker (``fcompile``, ``cc``) are
+        not needed. Raises UnsupportedError for a module that was not compiled by ``weft.build``.
+        """
         del kwargs
-        raise UnsupportedError(
-            f"cannot write {file_name!r}: exporting compiled modules is not available yet; "
-            "build the program again where it runs"
-        )
+        if self._exported is None:
+            raise UnsupportedError(
+                f"cannot write {str(file_name)!r}: expected a module that weft.build compiled, "
+                f"found one of Python functions ({self._names()}); build the program where it runs"
+            )
+        write_whole(Path(file_name), self._exported(), durable=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(type_key={self.type_key!r}, functions=[{self._names()}])"

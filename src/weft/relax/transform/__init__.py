@@ -131,11 +131,16 @@ _PLANNED = dict.fromkeys(
     "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
     "LowerGPUIPCAllocStorage "
-    "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
     "OptimizeLayoutTransform RealizeVDevice "
     "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
     "SplitCallTIRByPattern "
     "UpdateVDevice".split(),
     "more passes over graphs",
 )
-__getattr__, _ = module_getattr(__name__, {}, planned=_PLANNED)
+_LATER = {
+    "MetaScheduleApplyDatabase": "weft.meta_schedule.apply_database",
+    "MetaScheduleTuneIRMod": "weft.meta_schedule.tune_passes",
+    "MetaScheduleTuneTIR": "weft.meta_schedule.tune_passes",
+}
+"""Passes of a package that imports this one."""
+__getattr__, _ = module_getattr(__name__, _LATER, planned=_PLANNED)

@@ -437,12 +437,6 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
         raise damage_of(place, error) from error
 
 
-def load_module(path: str | Path, fmt: str = "") -> CompiledModel:
-    """TVM's name of ``load``: what ``export_library`` wrote, for ``relax.VirtualMachine``."""
-    del fmt
-    return load(path)
-
-
 def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> CompiledModel:
     """The model that an artefact holds, its code loaded if this processor can run it."""
     provide_for(artifact.program.functions.values())

@@ -22,6 +22,7 @@ _NAMES = {
     "domain_touched": "weft.tir.analysis.domain_touched",
     "estimate_tir_flops": "weft.tir.analysis.resources",
     "expr_deep_equal": "weft.arith.deep_equal",
+    "find_anchor_block": "weft.tir.analysis.anchor_block",
     "find_thread_memory_fault": "weft.tir.analysis.thread_memory",
     "get_block_access_region": "weft.tir.analysis.block_access_region",
     "get_block_read_write_region": "weft.tir.analysis.block_access_region",

@@ -19,7 +19,7 @@ _NAMES = {
     "Trace": "weft.tir.schedule.trace",
     "register_reducer": "weft.tir.reducer",
 }
-_PLANNED = dict.fromkeys("BlockDependenceInfo analysis transform".split(), "schedules")
+_PLANNED = {"BlockDependenceInfo": "schedules"}
 __getattr__, __dir__ = module_getattr(
-    __name__, _NAMES, ("instruction", "state", "testing"), _PLANNED
+    __name__, _NAMES, ("analysis", "instruction", "state", "testing", "transform"), _PLANNED
 )

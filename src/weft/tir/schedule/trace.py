@@ -20,6 +20,10 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
 INDENT = "  "
 POSTPROC = "EnterPostproc"
 PREFIXES = {BlockRV: "b", LoopRV: "l", Var: "v"}
+VARIABLES: Mapping[str, Callable[[str], RandomVariable | Var]] = {
+    "b": BlockRV, "l": LoopRV, "v": lambda name: Var(name, "int32"),
+}  # fmt: skip
+"""The first letter of a name in JSON -> what has such names."""
 N = TypeVar("N", bound=Node)
 Entry: TypeAlias = tuple[str, Sequence[object], Sequence[object], Sequence[str]]
 """An instruction of JSON: its name, inputs, attributes and the names of its outputs."""
@@ -116,27 +120,18 @@ class Trace:
         if decision_provider is not None:
             decision = decision_provider(inst, inputs, list(inst.attrs), decision)
         result = inst.kind.call(sch, inst.kind.arguments(inputs, inst.attrs), decision)
-        _bind_outputs(inst.kind, inst.outputs, result, known)
+        bind_outputs(inst.kind, inst.outputs, result, known)
 
     @staticmethod
     @public_entry("apply_json_to_schedule")
     def apply_json_to_schedule(json_obj: object, sch: Any) -> None:
         """Make the calls that ``as_json`` wrote down on ``sch``."""
-        if not isinstance(json_obj, (list, tuple)) or len(json_obj) != 2:
-            raise IRValueError(
-                "apply_json_to_schedule: expected [instructions, decisions] as Trace.as_json gives"
-            )
-        instructions, chosen = json_obj
-        decisions = _decisions(chosen)
-        if not isinstance(instructions, (list, tuple)):
-            raise IRValueError(
-                "apply_json_to_schedule: expected a list of instructions, got "
-                f"{type(instructions).__name__}"
-            )
+        instructions, decisions = _instructions_and_decisions(json_obj)
         named: dict[object, object] = {}
-        for index, entry in enumerate(instructions):
+        for index, item in enumerate(instructions):
+            entry = _checked_entry(index, item)
             try:
-                _apply_entry(_checked_entry(index, entry), decisions.get(index), sch, named)
+                _apply_entry(entry, decisions.get(index), sch, named)
             except (TVMError, MemoryError, RecursionError):
                 raise
             except Exception as error:  # any failure means that the JSON text is damaged
@@ -147,6 +142,36 @@ class Trace:
                 ) from error
 
     # ---- text and JSON
+
+    @staticmethod
+    @public_entry("Trace.from_json")
+    def from_json(json_obj: object) -> Trace:
+        """The trace that ``as_json`` wrote down, without a schedule: names stand for themselves.
+
+        Whether its calls fit a program shows when it is applied. Raises IRValueError for what is
+        no trace, IRKeyError for unknown instructions.
+
+        >>> trace = Trace.from_json(
+        ...     [[["GetBlock", [], ["C", "main"], ["b0"]], ["ComputeInline", ["b0"], [], []]], []]
+        ... )
+        >>> trace.as_python()
+        ['b0 = sch.get_block(name="C", func_name="main")', 'sch.compute_inline(block=b0)']
+        """
+        trace, named = Trace(), dict[object, object]()
+        instructions, decisions = _instructions_and_decisions(json_obj)
+        for index, entry in enumerate(instructions):
+            name, inputs, attrs, outputs = _checked_entry(index, entry)
+            kind = InstructionKind.get(name)
+            new = [VARIABLES.get(output[:1], RandomVariable)(output) for output in outputs]
+            inst = Instruction(
+                kind,
+                [_from_json(item, named) for item in inputs],
+                [_decoded(kind, i, item) for i, item in enumerate(attrs)],
+                [*new],
+            )
+            named.update(zip(outputs, new, strict=True))
+            trace.append(inst, decisions.get(index))
+        return trace
 
     def as_json(self, remove_postproc: bool = False) -> list[object]:
         """``[instructions, decisions]`` of plain values (TVM's layout)."""
@@ -185,6 +210,22 @@ class Trace:
         """Print the trace, highlighted where the terminal or notebook can."""
         del black_format  # the text has one layout
         slots.text.get().show_source(str(self), style)
+
+
+def _instructions_and_decisions(json_obj: object) -> tuple[Sequence[object], dict[int, object]]:
+    """The two parts of a trace in JSON."""
+    if not isinstance(json_obj, (list, tuple)) or len(json_obj) != 2:
+        raise IRValueError(
+            "apply_json_to_schedule: expected [instructions, decisions] as Trace.as_json gives"
+        )
+    instructions, chosen = json_obj
+    decisions = _decisions(chosen)
+    if not isinstance(instructions, (list, tuple)):
+        raise IRValueError(
+            "apply_json_to_schedule: expected a list of instructions, got "
+            f"{type(instructions).__name__}"
+        )
+    return instructions, decisions
 
 
 def _decisions(chosen: object) -> dict[int, object]:
@@ -226,7 +267,7 @@ def _apply_entry(entry: Entry, decision: object, sch: Any, named: dict[object, o
         [_decoded(kind, i, item) for i, item in enumerate(attrs)],
     )
     result = kind.call(sch, arguments, decision)
-    _bind_outputs(kind, outputs, result, named)
+    bind_outputs(kind, outputs, result, named)
 
 
 def random_variables(value: object) -> list[RandomVariable | Var]:
@@ -254,9 +295,10 @@ def translated(value: object, known: Mapping[object, Any]) -> object:
     return value
 
 
-def _bind_outputs(
+def bind_outputs(
     kind: InstructionKind, names: Sequence[object], result: object, known: dict[object, object]
 ) -> None:
+    """Note in ``known`` which results of this run the recorded ``names`` stand for."""
     results = [] if result is None else result if isinstance(result, list) else [result]
     if len(names) != len(results):
         raise IRValueError(

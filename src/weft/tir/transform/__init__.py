@@ -43,6 +43,7 @@ _NAMES = {
     "PrefetchSteps": "weft.backends.cpu.vectors.prefetch_steps",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
+    "RemoveWeightLayoutRewriteBlock": "weft.tir.transform.remove_weight_layout_rewrite_block",
     "SerializeThreads": "weft.tir.transform.threads.serialize_threads",
     "ShiftTiles": "weft.backends.cpu.vectors.shift_tiles",
     "ShuffleLoad": "weft.backends.cpu.vectors.shuffle_load",
@@ -74,7 +75,7 @@ _PLANNED = {
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
-        "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern "
+        "RenormalizeSplitPattern "
         "UseAssumeToReduceBranches".split(),
         "more passes over TensorIR",
     ),

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.expr import IntImm
-from weft.ir.functor import mentions
-from weft.support.errors import IRTypeError, ScheduleError
-from weft.tir.expr import IterVar
+from weft.support.errors import IRTypeError
+from weft.tir.expr import IterType
 from weft.tir.schedule import dependence, tree
+from weft.tir.schedule.analysis.block_kinds import loop_kind, would_apply
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.compute.compute_at import compute_at
@@ -27,10 +27,7 @@ from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
-from weft.tir.stmt import Block, For
-
-SPATIAL, REDUCTION, OPAQUE = "spatial", "reduction", "opaque"
-KINDS = {IterVar.DataPar: SPATIAL, IterVar.CommReduce: REDUCTION}
+from weft.tir.stmt import Block
 
 
 class CandidateError(ScheduleFailure):
@@ -354,40 +351,42 @@ def sample_compute_location(
     >>> sch.get_child_blocks(sch.get_loops("C")[0])
     [BlockRV(B), BlockRV(C)]
     """
-    sref = self._sref(block)
-    if decision is not None:
-        decision = _integer("decision", decision)
-    places = _places(self, block, sref)
-    numbers = sorted(places)
     if decision is None:
+        places = compute_locations(self, block)
+        numbers = sorted(places)
         chosen = numbers[below(self, len(numbers))]
+        place = places[chosen]
     else:
-        chosen = max([number for number in numbers if number <= decision], default=-1)
+        chosen, place = _nearest_place(self, block, _integer("decision", decision))
     _decide(self, chosen)
-    return self._loop_rv(places[chosen])
+    return self._loop_rv(place)
 
 
-def _places(self: Session, block: BlockRV | str, sref: StmtSRef) -> dict[int, StmtSRef]:
-    """The possible decisions with what they stand for."""
+def compute_locations(self: Session, block: BlockRV | str) -> dict[int, StmtSRef]:
+    """The possible decisions of ``sample_compute_location``, with what they stand for."""
     places = {-1: ROOT_MARK}
-    if _succeeds(self, lambda: compute_inline(self, block)):
+    if would_apply(self, lambda: compute_inline(self, block)):
         places[-2] = INLINE_MARK
-    for number, loop in _candidate_loops(self.state, sref):
-        variable = self._loop_rv(loop)
-        if _succeeds(self, lambda v=variable: compute_at(self, block, v, True)):
+    for number, loop in _candidate_loops(self.state, self._sref(block)):
+        if _can_move(self, block, loop):
             places[number] = loop
-        del self._symbols[variable]
     return places
 
 
-def _succeeds(self: Session, edit: Any) -> bool:
-    """Whether a primitive applies; what it does is undone."""
-    with self.state.trial():
-        try:
-            edit()
-        except ScheduleError:
-            return False
-    return True
+def _nearest_place(self: Session, block: BlockRV | str, decision: int) -> tuple[int, StmtSRef]:
+    """The last possible decision up to the given one: -1 if there is none before it."""
+    candidates = _candidate_loops(self.state, self._sref(block))
+    for number, loop in reversed(candidates):
+        if number <= decision and _can_move(self, block, loop):
+            return number, loop
+    if decision == -2 and would_apply(self, lambda: compute_inline(self, block)):
+        return -2, INLINE_MARK
+    return -1, ROOT_MARK
+
+
+def _can_move(self: Session, block: BlockRV | str, loop: StmtSRef) -> bool:
+    variable = self._loop_rv(loop)
+    return would_apply(self, lambda: compute_at(self, block, variable, True))
 
 
 def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, StmtSRef]]:
@@ -409,28 +408,16 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     if boundary not in around:
         return []
     loops = around[: around.index(boundary) + 1]
-    kinds = [_loop_kind(loop_of(loop)) for loop in loops]
-    last = max([i for i, kind in enumerate(kinds) if kind == SPATIAL], default=-1)
+    kinds = [loop_kind(loop_of(loop)) for loop in loops]
+    last = max([i for i, kind in enumerate(kinds) if kind == IterType.DataPar], default=-1)
     candidates = []
     reduced = False
     for number, (loop, kind) in enumerate(zip(loops, kinds, strict=True)):
         extent = loop_of(loop).extent
         if isinstance(extent, IntImm) and extent.value == 1:
             continue
-        if reduced if kind == SPATIAL else number > last:
+        if reduced if kind == IterType.DataPar else number > last:
             break
-        reduced = reduced or kind != SPATIAL
+        reduced = reduced or kind != IterType.DataPar
         candidates.append((number, loop))
     return candidates
-
-
-def _loop_kind(loop: For) -> str:
-    """What kind of axes the loop runs."""
-    kinds = set()
-    for realize in tree.child_realizes(loop):
-        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            if mentions(value, loop.loop_var):
-                kinds.add(KINDS.get(axis.iter_type, OPAQUE))
-    if not kinds:
-        return SPATIAL
-    return kinds.pop() if len(kinds) == 1 else OPAQUE

@@ -83,7 +83,7 @@ def body_loop(loop: For) -> For | None:
 def split(
     self: Session,
     loop: LoopRV,
-    factors: list[int | ExprRV | None],
+    factors: Sequence[int | ExprRV | None],
     preserve_unit_iters: bool = True,
     disable_predication: bool = False,
 ) -> list[LoopRV]:

@@ -1,0 +1,51 @@
+"""What a builder is: it compiles scheduled modules into files that a runner can load."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from weft.ir.module import IRModule
+from weft.meta_schedule.kinds import class_of_kind
+from weft.meta_schedule.protocols import Part
+from weft.runtime.ndarray import NDArray
+from weft.support.errors import UnsupportedError
+from weft.target import Target
+
+_KINDS: Final = {"local": "weft.meta_schedule.builder.local_builder:LocalBuilder"}
+
+
+class BuilderInput(NamedTuple):
+    """A scheduled module, and the target to compile it for."""
+
+    mod: IRModule
+    target: Target
+    params: Mapping[str, NDArray] | None = None
+
+
+class BuilderResult(NamedTuple):
+    """The file of a compiled module, or why there is none."""
+
+    artifact_path: str | None
+    error_msg: str | None
+
+
+class Builder(Part):
+    """Compiles modules. A class of the user derives from it (``PyBuilder``) and overrides build."""
+
+    @abstractmethod
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """Compile each module; a failure is a result, not an error."""
+        raise UnsupportedError(f"{type(self).__name__}.build: override it in a class of your own")
+
+    @staticmethod
+    def create(kind: str = "local", *args: Any, **kwargs: Any) -> Builder:
+        """A builder of a kind; there is one, "local"."""
+        builder: Builder = class_of_kind(_KINDS, kind, "Builder.create")(*args, **kwargs)
+        return builder
+
+
+create = Builder.create
+PyBuilder: TypeAlias = Builder
+"""TVM's name of the class that users derive from."""

@@ -1,0 +1,28 @@
+"""Parts of tuning by the names of their kinds: ``Database.create("json")``, ``builder="local"``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from weft.meta_schedule.protocols import Part
+from weft.support.errors import IRValueError
+
+
+def class_of_kind(table: Mapping[str, str], kind: object, what: str) -> Any:
+    """The class that a kind names, whose module is imported now.
+
+    Args:
+        table: kind -> "module:Class".
+        kind: what the user gave.
+        what: what it is a kind of, for the message.
+    """
+    place = table.get(kind) if isinstance(kind, str) else None
+    if place is None:
+        raise IRValueError(
+            f"{what}: expected a kind of {', '.join([repr(name) for name in table])}, got {kind!r}"
+        )
+    module, _, name = place.partition(":")
+    part: type[Part] = getattr(importlib.import_module(module), name)
+    return part

@@ -1,0 +1,28 @@
+"""Another outcome of a choice among numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from weft.tir.schedule.instruction import Instruction
+from weft.tir.schedule.trace import Trace
+
+
+def probabilities(inst: Instruction) -> list[float]:
+    """How likely each candidate of a ``sample_categorical`` is."""
+    _, given = inst.attrs
+    assert isinstance(given, Sequence)
+    return [float(str(getattr(item, "value", item))) for item in given]
+
+
+def with_other_choice(trace: Trace, inst: Instruction, generator: random.Random) -> Trace | None:
+    """The trace in which another candidate is taken; None if there is no other possible one."""
+    decision = trace.decisions[inst]
+    current = int(str(getattr(decision, "value", decision)))
+    weights = probabilities(inst)
+    weights[current] = 0.0
+    if not any(weights):
+        return None
+    [chosen] = generator.choices(range(len(weights)), weights)
+    return trace.with_decision(inst, chosen, remove_postproc=True)

@@ -1,0 +1,25 @@
+"""The mutators that TVM uses for each kind of target, and how often."""
+
+from __future__ import annotations
+
+from weft.meta_schedule.mutator.base import Mutator
+from weft.meta_schedule.mutator.mutate_compute_location import MutateComputeLocation
+from weft.meta_schedule.mutator.mutate_parallel import MutateParallel
+from weft.meta_schedule.mutator.mutate_thread_binding import MutateThreadBinding
+from weft.meta_schedule.mutator.mutate_tile_size import MutateTileSize
+from weft.meta_schedule.mutator.mutate_unroll import MutateUnroll
+
+
+def for_cpu() -> dict[Mutator, float]:
+    """The mutators of CPUs, Hexagon among them."""
+    return {
+        MutateTileSize(): 0.9,
+        MutateComputeLocation(): 0.05,
+        MutateUnroll(): 0.03,
+        MutateParallel(max_jobs_per_core=16): 0.02,
+    }
+
+
+def for_gpu() -> dict[Mutator, float]:
+    """The mutators of GPUs."""
+    return {MutateTileSize(): 0.9, MutateUnroll(): 0.08, MutateThreadBinding(): 0.02}

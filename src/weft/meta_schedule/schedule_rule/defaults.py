@@ -1,0 +1,159 @@
+"""The rules that TVM uses for each kind of target, and their parameters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import weft.tensor_intrin  # noqa: F401 - registers the intrinsics that rules name
+from weft.meta_schedule.schedule_rule.add_rfactor import AddRFactor
+from weft.meta_schedule.schedule_rule.apply_custom_rule import ApplyCustomRule
+from weft.meta_schedule.schedule_rule.auto_bind import AutoBind
+from weft.meta_schedule.schedule_rule.auto_inline import AutoInline, InlineConstantScalars
+from weft.meta_schedule.schedule_rule.base import ScheduleRule
+from weft.meta_schedule.schedule_rule.cross_thread_reduction import CrossThreadReduction
+from weft.meta_schedule.schedule_rule.multi_level_tiling import MultiLevelTiling
+from weft.meta_schedule.schedule_rule.multi_level_tiling_wide_vector import (
+    MultiLevelTilingWideVector,
+)
+from weft.meta_schedule.schedule_rule.multi_level_tiling_with_intrin import (
+    MultiLevelTilingWithIntrin,
+)
+from weft.meta_schedule.schedule_rule.parallel_vectorize_unroll import ParallelizeVectorizeUnroll
+from weft.meta_schedule.schedule_rule.random_compute_location import RandomComputeLocation
+from weft.meta_schedule.schedule_rule.reuse_type import ReuseType
+
+_RESULTS: Final = ReuseType("may", (1, 2), "global")
+"""On CPUs: the tiles of a result may be computed in memory of their own."""
+_CPU_TILES: Final = "SSRSRS"
+_GPU_TILES: Final = "SSSRRSRS"
+
+
+def _inline_cheap() -> ScheduleRule:
+    """Inlining that neither computes costly things again nor changes the order of reading."""
+    return AutoInline(
+        into_producer=False,
+        into_consumer=True,
+        inline_const_tensor=True,
+        disallow_if_then_else=True,
+        require_injective=True,
+        require_ordered=True,
+        disallow_op=["tir.exp"],
+    )
+
+
+def _inline_all() -> ScheduleRule:
+    return AutoInline(
+        into_producer=True,
+        into_consumer=True,
+        inline_const_tensor=True,
+        disallow_if_then_else=False,
+        require_injective=False,
+        require_ordered=False,
+        disallow_op=[],
+    )
+
+
+def _for_cpu(
+    *intrinsics: str, jobs: int = 16, lanes: int = 64, steps: tuple[int, ...] = (0, 16, 64, 512)
+) -> list[ScheduleRule]:
+    """The rules of a CPU; blocks that compute as one of the intrinsics are tiled around it."""
+    return [
+        ApplyCustomRule(),
+        InlineConstantScalars(),
+        _inline_cheap(),
+        AddRFactor(max_jobs_per_core=jobs, max_innermost_factor=lanes),
+        *[
+            MultiLevelTilingWithIntrin(
+                name, _CPU_TILES, max_innermost_factor=lanes, reuse_write=_RESULTS
+            )
+            for name in intrinsics
+        ],
+        MultiLevelTiling(_CPU_TILES, max_innermost_factor=lanes, reuse_write=_RESULTS),
+        ParallelizeVectorizeUnroll(
+            max_jobs_per_core=jobs,
+            max_vectorize_extent=lanes,
+            unroll_max_steps=steps,
+            unroll_explicit=True,
+        ),
+        RandomComputeLocation(),
+    ]
+
+
+def for_llvm() -> list[ScheduleRule]:
+    """The rules of CPUs without instructions for small integers."""
+    return _for_cpu()
+
+
+def for_avx512() -> list[ScheduleRule]:
+    """The rules of x86 with AVX-512BW."""
+    return _for_cpu("dot_16x4_avx512")
+
+
+def for_vnni() -> list[ScheduleRule]:
+    """The rules of x86 with VNNI."""
+    return _for_cpu("dot_16x4_vnni")
+
+
+def for_neon() -> list[ScheduleRule]:
+    """The rules of ARM with NEON."""
+    return _for_cpu("dot_4x4_i8i8s32_neon", jobs=8, lanes=32, steps=(0, 8, 32, 256))
+
+
+def for_dot_product() -> list[ScheduleRule]:
+    """The rules of ARM with dot products."""
+    names = ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot")
+    return _for_cpu(*names, jobs=8, lanes=32, steps=(0, 8, 32, 256))
+
+
+def for_cuda() -> list[ScheduleRule]:
+    """The rules of GPUs without tensor cores."""
+    return [ApplyCustomRule(), *_gpu_rules()]
+
+
+def _gpu_rules() -> list[ScheduleRule]:
+    return [
+        MultiLevelTiling(
+            _GPU_TILES,
+            tile_binds=["blockIdx.x", "vthread.x", "threadIdx.x"],
+            max_innermost_factor=64,
+            vector_load_lens=[1, 2, 3, 4, 8, 16],
+            reuse_read=ReuseType("must", (4,), "shared"),
+            reuse_write=ReuseType("must", (3,), "local"),
+        ),
+        InlineConstantScalars(),
+        _inline_all(),
+        CrossThreadReduction(thread_extents=[4, 8, 16, 32, 64, 128, 256, 512]),
+        ParallelizeVectorizeUnroll(
+            max_jobs_per_core=-1,
+            max_vectorize_extent=-1,
+            unroll_max_steps=[0, 16, 64, 512, 1024],
+            unroll_explicit=True,
+        ),
+        AutoBind(max_threadblocks=256, thread_extents=[32, 64, 128, 256, 512, 1024]),
+    ]
+
+
+def for_tensor_cores() -> list[ScheduleRule]:
+    """The rules of GPUs with tensor cores."""
+    return [ApplyCustomRule(), *_gpu_rules()]
+
+
+def for_hexagon() -> list[ScheduleRule]:
+    """The rules of Hexagon's vectors of 1,024 bits."""
+    return [
+        ApplyCustomRule(),
+        InlineConstantScalars(),
+        _inline_cheap(),
+        MultiLevelTilingWideVector(
+            "SRSRS",
+            vector_length_in_bits=1024,
+            max_innermost_factor=128,
+            reuse_write=_RESULTS,
+        ),
+        ParallelizeVectorizeUnroll(
+            max_jobs_per_core=16,
+            max_vectorize_extent=128,
+            unroll_max_steps=[0, 16, 64, 512],
+            unroll_explicit=True,
+        ),
+    ]
