@@ -10,9 +10,13 @@ _NAMES = {
     "ExtractedTask": "weft.meta_schedule.extracted_task",
     "FeatureExtractor": "weft.meta_schedule.feature_extractor.base",
     "MeasureCallback": "weft.meta_schedule.task_scheduler.base",
+    "Mutator": "weft.meta_schedule.mutator.base",
+    "Postproc": "weft.meta_schedule.postproc.base",
     "Profiler": "weft.meta_schedule.profiler",
     "Runner": "weft.meta_schedule.runner.base",
+    "ScheduleRule": "weft.meta_schedule.schedule_rule.base",
     "SearchStrategy": "weft.meta_schedule.search_strategy.base",
+    "SpaceGenerator": "weft.meta_schedule.space_generator.base",
     "TaskScheduler": "weft.meta_schedule.task_scheduler.base",
     "TuneContext": "weft.meta_schedule.tune_context",
     "compile_relax": "weft.meta_schedule.relax_integration",
@@ -25,7 +29,7 @@ _NAMES = {
 }
 _ROOMS = (
     "arg_info", "builder", "cost_model", "database", "feature_extractor", "measure_callback",
-    "relax_integration", "runner", "search_strategy", "task_scheduler", "tir_integration",
-    "trace_apply", "utils",
+    "mutator", "postproc", "relax_integration", "runner", "schedule_rule", "search_strategy",
+    "space_generator", "task_scheduler", "testing", "tir_integration", "trace_apply", "utils",
 )  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from weft import te, topi
-from weft.meta_schedule.testing.te_transposed import conv2d_transpose_nhwc as conv2d_transpose_nhwc
+from weft.meta_schedule.testing.te_transposed import conv2d_transpose_nhwc
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir.function import PrimFunc
@@ -175,10 +175,10 @@ def transpose_batch_matmul(
     shape = (batch, seq_len, n_head, n_dim)
     query, value = (te.placeholder(shape, name=name, dtype=in_dtype) for name in ("query", "value"))
     left = te.compute(
-        (batch, n_head, seq_len, n_dim), lambda b, h, l, d: query[b, l, h, d], name="query_T"
+        (batch, n_head, seq_len, n_dim), lambda b, h, s, d: query[b, s, h, d], name="query_T"
     )
     right = te.compute(
-        (batch, n_head, n_dim, seq_len), lambda b, h, d, l: value[b, l, h, d], name="value_T"
+        (batch, n_head, n_dim, seq_len), lambda b, h, d, s: value[b, s, h, d], name="value_T"
     )
     k = te.reduce_axis((0, n_dim), name="k")
 
@@ -214,9 +214,9 @@ def conv2d_nhwc_bn_relu(
 
     shape = (N, height, width, CO)
     result = te.compute(shape, element, name="Conv2dOutput", tag="conv2d_nhwc")
-    added = te.compute(shape, lambda i, j, k, l: result[i, j, k, l] + bias[l], name="bias_add")
-    scaled = te.compute(shape, lambda i, j, k, l: added[i, j, k, l] * scale[l], name="bn_mul")
-    moved = te.compute(shape, lambda i, j, k, l: scaled[i, j, k, l] + offset[l], name="bn_add")
+    added = te.compute(shape, lambda n, h, w, c: result[n, h, w, c] + bias[c], name="bias_add")
+    scaled = te.compute(shape, lambda n, h, w, c: added[n, h, w, c] * scale[c], name="bn_mul")
+    moved = te.compute(shape, lambda n, h, w, c: scaled[n, h, w, c] + offset[c], name="bn_add")
     return data, kernel, bias, offset, scale, topi.nn.relu(moved)
 
 
@@ -245,10 +245,10 @@ def conv2d_nchw_bias_bn_relu(
         te.placeholder((co, 1, 1), name=name, dtype=out_dtype)
         for name in ("B", "bn_scale", "bn_offset")
     )
-    added = te.compute(shape, lambda i, j, k, l: value[i, j, k, l] + bias[j, 0, 0], name="bias_add")
-    scaled = te.compute(shape, lambda i, j, k, l: added[i, j, k, l] * scale[j, 0, 0], name="bn_mul")
+    added = te.compute(shape, lambda n, c, h, w: value[n, c, h, w] + bias[c, 0, 0], name="bias_add")
+    scaled = te.compute(shape, lambda n, c, h, w: added[n, c, h, w] * scale[c, 0, 0], name="bn_mul")
     moved = te.compute(
-        shape, lambda i, j, k, l: scaled[i, j, k, l] + offset[j, 0, 0], name="bn_add"
+        shape, lambda n, c, h, w: scaled[n, c, h, w] + offset[c, 0, 0], name="bn_add"
     )
     return data, weight, bias, scale, offset, topi.nn.relu(moved)
 
