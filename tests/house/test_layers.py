@@ -19,6 +19,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.backends.cpu.isa": (0, "instruction sets"),  # data alone
     "weft.backends.cpu.device": (1, "runtime"),  # what its protocol DeviceAPI has first
     "weft.backends.cpu.vectors": (5, "cpu vectors"),
+    "weft.backends.wasm.isa": (0, "instruction sets"),
     "weft.backends": (9, "backends"),
     "weft.data": (1, "data"),
     "weft.runtime": (1, "runtime"),
@@ -72,6 +73,7 @@ FACADE_USERS = {"cli"}
 SLOTS = {
     "text": "weft.script.printer",
     "backend_of": "weft.codegen.backend",
+    "package_writer": "weft.codegen.backend",
     "plugin_kind": "weft.codegen.backend",
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",
