@@ -19,7 +19,6 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.backends.cpu.isa": (0, "instruction sets"),  # data alone
     "weft.backends.cpu.device": (1, "runtime"),  # what its protocol DeviceAPI has first
     "weft.backends.cpu.vectors": (5, "cpu vectors"),
-    "weft.backends.wasm.isa": (0, "instruction sets"),
     "weft.backends": (9, "backends"),
     "weft.data": (1, "data"),
     "weft.runtime": (1, "runtime"),

@@ -188,6 +188,11 @@ def package_writer(triple: str) -> Callable[[Artifact, Path], None] | None:
     return getattr(importlib.import_module(module), name) if module else None
 
 
+def writes_folders(target: Target) -> bool:
+    """Whether a model for a target is written as a folder."""
+    return package_writer(backend_of(target).options(target).triple) is not None
+
+
 slots.backend_of.fill(backend_of)
 slots.package_writer.fill(package_writer)
 slots.plugin_kind.fill(plugin_kind)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from weft.backends.cpu import pipeline
+from weft.backends.cpu.isa.wasm import WASM32
 from weft.backends.wasm.code import WasmCode, compile_variants, options_of
-from weft.backends.wasm.isa import WASM32
 from weft.dlight.apply import ScheduleRule
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass

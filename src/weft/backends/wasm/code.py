@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from weft.backends.wasm.isa import BASE, RELAXED, TRIPLE
+from weft.backends.cpu.isa.wasm import BASE, RELAXED, TRIPLE
 from weft.codegen.llvm.compile import CompiledObject, compile_emitted
 from weft.codegen.llvm.emit import emit_module
 from weft.ir.module import IRModule

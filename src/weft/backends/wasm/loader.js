@@ -1,10 +1,10 @@
 const elements = (shape) => shape.reduce((a, b) => a * b, 1);
 const bytes = (dtype, shape) => elements(shape) * TYPES[dtype].BYTES_PER_ELEMENT;
-const div = (a, b) => Math.floor(a / b), mod = (a, b) => a - b * Math.floor(a / b); //? symbols
+const div = (a, b) => Math.floor(a / b), mod = (a, b) => a - b * Math.floor(a / b); //? divisions
 const fail = (what, expected, found, Kind = Error) => {
   throw new Kind(`${what}: expected ${expected}, found ${found}`);
 };
-const shown = (x) => (x === null || typeof x !== "object" ? `${x}` : x.constructor.name);
+const shown = (x) => (Object(x) === x ? x.constructor.name : `${x}`);
 
 async function read(name) {
   const from = new URL(name, import.meta.url);
@@ -61,23 +61,23 @@ export async function load(files = {}) {
     x.forEach((t, i) => String(t.shape) === String(s.inputs[i]) || fail(inputs[i].name, `the shape (${s.inputs[i]})`, `(${t.shape})`));
     for (const [what, wanted, found] of s.same) if (wanted !== found) fail(what, wanted, found); //? casts
     for (const [what, low, high, n] of s.limits) if (n < low || n > high) fail(what, `${low} to ${high}`, n); //? limits
-    s.all.forEach((n) => (Number.isSafeInteger(n) && n >= 0) || fail(NAME, "sizes of 0 or more", n)); //? symbols
+    [s.sizes ?? [], s.outputs, s.results].flat(2).forEach((n) => (Number.isSafeInteger(n) && n >= 0) || fail(NAME, "sizes of 0 or more", n)); //? symbols
     const at = x.map((t) => take(t.data.byteLength));
     const out = s.outputs.map((shape, i) => take(bytes(natives[i], shape)));
-    let places = [], arena = s.arena;
+    const { arena } = s, places = []; //? fixed
     const sized = s.sizes.map((n) => Math.ceil(Math.max(n, 1) / 64) * 64); //? planned
-    places = placed(sized, LIVES); //? planned
-    arena = Math.max(0, ...places.map((begin, i) => begin + sized[i])); //? planned
+    const places = placed(sized, LIVES); //? planned
+    const arena = Math.max(0, ...places.map((begin, i) => begin + sized[i])); //? planned
     const handles = { arena: take(arena), offsets: take(8 * places.length), constants: weights };
     array(BigInt64Array, handles.offsets, places.length).set(places.map(BigInt)); //? planned
     x.forEach((t, i) => array(t.data.constructor, at[i], t.data.length).set(t.data));
     const own = at.map((address, i) => (inputs[i].scalar ? x[i].data[0] : address));
     if (exports[ENTRY](...own, ...out, ...HANDLES.map((name) => handles[name]), ...s.symbols)) throw new Error(explain());
     for (const [i, k] of WRITTEN) x[i].data.set(array(x[i].data.constructor, out[k], x[i].data.length)); //? written
-    return outputs.map(({ dtype, from, index }, k) => {
-      const shape = s.results[k];
+    return outputs.map((tensor, k) => {
+      const { dtype, from, index = k } = tensor, shape = s.results[k];
       if (from === "value") return { data: BigInt64Array.of(BigInt(s.values[index])), shape, dtype }; //? values
-      const begin = (from === "output" ? out : at)[index];
+      const begin = (from === "input" ? at : out)[index];
       return { data: array(TYPES[dtype], begin, elements(shape)).slice(), shape, dtype };
     });
   }

@@ -93,7 +93,9 @@ class ModuleText:
     def module(self) -> str:
         """The ES module ``model.js``."""
         loader = Path(__file__).with_name("loader.js").read_text(encoding="utf-8")
-        lines = [*self._tables(), *self._sizes(), *_chosen(loader, self._features())]
+        own = [*self._tables(), *self._sizes()]
+        divides = {"divisions"} if re.search(r"\b(div|mod)\(", "\n".join(own)) else set()
+        lines = [*own, *_chosen(loader, self._features() | divides)]
         return "\n".join(lines) + "\n"
 
     def _features(self) -> set[str]:
@@ -102,6 +104,7 @@ class ModuleText:
         wanted = {
             "symbols": bool(plan.symbols) or planned,
             "planned": planned,
+            "fixed": not planned,
             "scalars": any(not tensor.shape for tensor in self.inputs),
             "casts": any(isinstance(step, Cast) for step in plan.checks),
             "limits": bool(self._limits()),
@@ -143,23 +146,28 @@ class ModuleText:
 
     def _described_outputs(self) -> Iterator[dict[str, object]]:
         values = 0
-        for tensor, result in zip(self.outputs, self.call.results, strict=True):
+        pairs = zip(self.outputs, self.call.results, strict=True)
+        for number, (tensor, result) in enumerate(pairs):
             kind, content = result.source
             place: list[object] = [kind, content]
             if kind == "expr":
                 place, values = ["value", values], values + 1
-            yield {
-                "name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape),
-                "from": place[0], "index": place[1],
+            row: dict[str, object] = {
+                "name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape)
             }  # fmt: skip
+            if place != ["output", number]:
+                row |= {"from": place[0], "index": place[1]}
+            yield row
 
     def _limits(self) -> list[tuple[str, int, int]]:
         """The symbols that must be within bounds, as the model was compiled for."""
         largest = 2**53 - 1
+        extents = {s.symbol for s in self.plan.checks if isinstance(s, Bind) and s.of == "shape"}
         rows = [
             (symbol, -largest if low is None else low, largest if high is None else high)
             for symbol, low, high in self.call.signature.ranges
-            if symbol in self.plan.symbols and (low is not None or high is not None)
+            if symbol in self.plan.symbols
+            and (high is not None or (low is not None and (low > 0 or symbol not in extents)))
         ]
         steps = [step for step in self.plan.checks if isinstance(step, Limit)]
         return rows + [(step.symbol, 0, step.most) for step in steps]
@@ -178,11 +186,10 @@ class ModuleText:
         yield f"    inputs: {_shapes([shapes.get(k, ()) for k in range(len(self.inputs))])},"
         yield f"    outputs: {_shapes([output.shape for output in plan.outputs])},"
         yield f"    results: {_shapes([tensor.shape for tensor in self.outputs])},"
-        yield f"    arena: {arena}, sizes: {_list(planned.sizes if planned else ())},"
+        yield f"    sizes: {_list(planned.sizes)}," if planned else f"    arena: {arena},"
         yield f"    symbols: [{', '.join([f'BigInt(v_{name})' for name in self._passed()])}],"
         yield from self._checked()
         yield "  };"
-        yield "  s.all = [s.sizes, s.outputs, s.results].flat(2);"
         yield "  return s;"
         yield "}"
 
@@ -238,7 +245,7 @@ def _chosen(loader: str, features: set[str]) -> Iterator[str]:
         if marked is not None and marked[2] not in features:
             continue
         text = (line if marked is None else marked[1]).strip()
-        if text and not text.startswith("// "):
+        if text and not text.startswith(("// ", "/** ")):
             yield text
 
 
@@ -250,19 +257,19 @@ def _bound(step: Bind) -> str:
 
 
 def _list(extents: Iterable[int | str]) -> str:
-    return f"[{', '.join([js_expression(extent) for extent in extents])}]"
+    return f"[{','.join([js_expression(extent) for extent in extents])}]"
 
 
 def _shapes(shapes: Iterable[Sequence[int | str]]) -> str:
-    return f"[{', '.join([_list(shape) for shape in shapes])}]"
+    return f"[{','.join([_list(shape) for shape in shapes])}]"
 
 
 def _text(value: object) -> str:
-    return json.dumps(value)
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _rows(rows: Iterable[dict[str, object]]) -> str:
-    return "[\n" + "".join([f"  {json.dumps(row)},\n" for row in rows]) + "]"
+    return "[\n" + "".join([f"{_text(row)},\n" for row in rows]) + "]"
 
 
 def _joined(shape: Sequence[int | str]) -> str:

@@ -34,6 +34,8 @@ class ModuleContext:
     """Whether a load or store under a mask costs no more than one of the whole vector."""
     any_bits: bool = False
     """Whether one instruction computes any bitwise function of three operands."""
+    converts_half: bool = True
+    """Whether LLVM can convert between float16 and float32 (``half_bits`` where it cannot)."""
     has_maximum: bool = False
     """Whether one instruction is the maximum of two floats that is NaN where either is NaN."""
     looks_up: int = 0

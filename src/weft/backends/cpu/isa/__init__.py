@@ -12,8 +12,8 @@ from typing import Final
 
 from weft.backends.cpu.isa.aarch64 import AARCH64
 from weft.backends.cpu.isa.architecture import Architecture
+from weft.backends.cpu.isa.wasm import WASM32
 from weft.backends.cpu.isa.x86 import X86_64
-from weft.backends.wasm.isa import WASM32
 
 ARCHITECTURES: Final = (X86_64, AARCH64, WASM32)
 _BY_NAME: Final = {name: row for row in ARCHITECTURES for name in (row.name, *row.aliases)}

@@ -115,6 +115,8 @@ class Architecture:
     """What a multiply-add in one instruction, rounded once, needs; None: there is none."""
     calls_to_fuse: frozenset[int] = frozenset()
     """Bits of floats for which a function of the backend's runtime multiplies and adds."""
+    converts_half: bool = True
+    """Whether LLVM can convert float16 to and from float32; else integers of its bits do it."""
     has_maximum: bool = False
     """Whether one instruction computes the maximum of two floats, NaN if one of them is NaN."""
     masked: tuple[tuple[int, str], ...] = ()
