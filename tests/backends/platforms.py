@@ -48,8 +48,6 @@ class Platform:
     features: tuple[str, ...] = ()
     compiler: str = "cc"
     runner: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-    """How the names of cases begin that cannot be compiled for it."""
 
     def missing(self) -> str:
         """What this machine lacks to run programs of the platform; nothing if it has all."""
@@ -135,10 +133,8 @@ AARCH64 = Platform(
     compiler="aarch64-linux-gnu-gcc", runner=("qemu-aarch64-static", "-L", ROOT),
 )  # fmt: skip
 
-NO_LIBRARY = ("power float64",)
-"""What is a function of the C library on a target without fused instructions."""
-WASM = WasmPlatform("wasm", "wasm", lacks=NO_LIBRARY)
-WASM_RELAXED = WasmPlatform("wasm-relaxed", "wasm", lacks=NO_LIBRARY, relaxed=True)
+WASM = WasmPlatform("wasm", "wasm")
+WASM_RELAXED = WasmPlatform("wasm-relaxed", "wasm", relaxed=True)
 
 
 def platform_params(*platforms: Platform) -> list:

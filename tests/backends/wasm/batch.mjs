@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
 const rows = JSON.parse(readFileSync("rows.json"));
-const { exports } = (await WebAssembly.instantiate(readFileSync("batch.wasm"))).instance;
+const { exports } = (await WebAssembly.instantiate(readFileSync("batch.wasm"), { Math })).instance;
 const before = readFileSync("before.bin");
 const base = exports.aligned_alloc(64n, BigInt(before.byteLength)) >>> 0;
 new Uint8Array(exports.memory.buffer, base, before.byteLength).set(before);

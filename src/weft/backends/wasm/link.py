@@ -1,8 +1,9 @@
-"""Several WebAssembly objects become one module that needs nothing from its host.
+"""Several WebAssembly objects become one module.
 
-What the exported functions reach is kept, all else is left out. Memory is laid out as the stack,
-which grows down to address 0 so that an overflow traps, then data, then the heap. The module has a
-memory of its own, exported as ``memory``, that may grow.
+All that it may import are functions of JavaScript's ``Math`` (``MATH``). What the exported
+functions reach is kept, all else is left out. Memory is laid out as the stack, which grows down to
+address 0 so that an overflow traps, then data, then the heap. The module has a memory of its own,
+exported as ``memory``, that may grow.
 
 Numbers that a relocation leaves room for in five bytes become as short as they can be: branches in
 WebAssembly do not count bytes, so code may move within a function.
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from weft.backends.wasm import binary
+from weft.backends.wasm.instructions import made_exact
 from weft.backends.wasm.object_file import (
     DATA_SYMBOL,
     FUNCTION_SYMBOL,
@@ -26,6 +28,9 @@ from weft.backends.wasm.object_file import (
 )
 from weft.support.errors import CodegenError, InternalError
 
+MATH: Final = frozenset({"sin", "cos", "tan", "pow"})
+"""What a module may import from ``Math``: formulas of weft leave large angles to a C library, and
+powers of float64."""
 STACK: Final = 1 << 20
 """Bytes of the stack: kernels keep up to 48 KiB on it (``weft.codegen.llvm.allocation``)."""
 PAGE: Final = 1 << 16
@@ -63,6 +68,8 @@ class _Program:
     table: dict[Place, int] = field(default_factory=dict)
     """Functions whose address is taken -> their places in the table."""
     types: dict[bytes, int] = field(default_factory=dict)
+    imports: dict[str, int] = field(default_factory=dict)
+    """Functions of ``Math`` -> the numbers of their types; they come before all others."""
     missing: set[str] = field(default_factory=set)
     heap: int = 0
 
@@ -70,6 +77,10 @@ class _Program:
         """The body of a function, or a segment."""
         file = self.objects[place.object]
         return (file.bodies if is_function else file.segments)[place.item]
+
+    def number(self, place: Place) -> int:
+        """The number of a function in the module, once all imports are known."""
+        return len(self.imports) + self.functions[place]
 
     def type_of(self, number: int, index: int) -> int:
         """The number of a type of an object in the module."""
@@ -101,8 +112,8 @@ def link(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
     if program.missing:
         names = ", ".join(sorted(program.missing))
         raise CodegenError(
-            f"WebAssembly has no C library, and the model's code calls {names}; float64 "
-            "functions are those of it: cast to float32"
+            f"WebAssembly has no C library, and the model's code calls {names}; cast to float32 "
+            "before a function that float64 has only there, or compile without target="
         )
     _lay_out(program)
     return _module(program, dict(zip(exports, roots, strict=True)))
@@ -143,14 +154,22 @@ def _reach(program: _Program, roots: Sequence[Place]) -> None:
             symbol = file.symbols[item.index]
             target = program.resolved(place.object, symbol)
             if target is None and symbol.kind in (FUNCTION_SYMBOL, DATA_SYMBOL):
-                if symbol.name != HEAP:
-                    program.missing.add(symbol.name)
+                _ask_for(program, place.object, symbol)
             elif target is not None and item.kind in _FUNCTIONS:
                 if item.kind != _FUNCTION:
                     program.table.setdefault(target, len(program.table) + 1)
                 todo.append((target, True))
             elif target is not None and item.kind in _DATA:
                 todo.append((target, False))
+
+
+def _ask_for(program: _Program, number: int, symbol: Symbol) -> None:
+    """Import what no object defines, or note that it is missing."""
+    if symbol.kind == FUNCTION_SYMBOL and symbol.name in MATH:
+        kind = program.objects[number].imported[symbol.index]
+        program.imports[symbol.name] = program.type_of(number, kind)
+    elif symbol.name != HEAP:
+        program.missing.add(symbol.name)
 
 
 def _lay_out(program: _Program) -> None:
@@ -178,9 +197,11 @@ def _value(program: _Program, number: int, item: Relocation) -> int:
         if place is None:
             return program.heap + item.addend
         return program.segments[place] + symbol_offset(program, number, symbol) + item.addend
+    if place is None and item.kind == _FUNCTION:
+        return [*program.imports].index(symbol.name)
     if place is None or item.kind not in _FUNCTIONS:
         raise InternalError(f"expected no relocation of kind {item.kind} for {symbol.name!r}")
-    return program.functions[place] if item.kind == _FUNCTION else program.table[place]
+    return program.number(place) if item.kind == _FUNCTION else program.table[place]
 
 
 def symbol_offset(program: _Program, number: int, symbol: Symbol) -> int:
@@ -199,17 +220,18 @@ def symbol_offset(program: _Program, number: int, symbol: Symbol) -> int:
 def _written(program: _Program, place: Place, is_function: bool) -> bytes:
     """The bytes of a function or a segment, with all numbers in."""
     piece = program.piece(place, is_function)
+    data = made_exact(piece.data) if is_function else piece.data
     parts, at = [], 0
     for item in piece.relocations:
         value = _value(program, place.object, item)
-        parts.append(piece.data[at : item.at])
+        parts.append(data[at : item.at])
         if item.kind in _WORDS:
             parts.append(value.to_bytes(4, "little"))
             at = item.at + 4
         else:
             parts.append((binary.signed if item.kind in _SIGNED else binary.unsigned)(value))
             at = item.at + 5
-    parts.append(piece.data[at:])
+    parts.append(data[at:])
     return b"".join(parts)
 
 
@@ -226,7 +248,7 @@ def _module(program: _Program, exports: dict[str, Place]) -> bytes:
         if (content := _written(program, place, False)).strip(b"\0")
     ]
     named = [
-        binary.name(name) + b"\0" + binary.unsigned(program.functions[place])
+        binary.name(name) + b"\0" + binary.unsigned(program.number(place))
         for name, place in exports.items()
     ]
     pages = -(-program.heap // PAGE)
@@ -234,6 +256,10 @@ def _module(program: _Program, exports: dict[str, Place]) -> bytes:
     stack = bytes([binary.I32, 1]) + binary.constant(STACK)
     sections = {
         binary.TYPE: [*program.types],
+        binary.IMPORT: [
+            binary.name("Math") + binary.name(name) + b"\0" + binary.unsigned(kind)
+            for name, kind in program.imports.items()
+        ],
         binary.FUNCTION: functions,
         binary.TABLE: _table(program),
         binary.MEMORY: [memory],
@@ -263,5 +289,5 @@ def _table(program: _Program) -> list[bytes]:
 
 
 def _elements(program: _Program) -> list[bytes]:
-    numbers = [binary.unsigned(program.functions[place]) for place in program.table]
+    numbers = [binary.unsigned(program.number(place)) for place in program.table]
     return [b"\0" + binary.constant(1) + binary.vector(numbers)] if numbers else []

@@ -43,7 +43,7 @@ function taken(x, { name, dtype, shape }) {
 export async function load(files = {}) {
   const module = WebAssembly.validate(RELAXED) ? "model-relaxed.wasm" : "model.wasm";
   const [code, raw] = await Promise.all([files.wasm ?? read(module), files.weights ?? read("weights.bin")]);
-  const { exports } = (await WebAssembly.instantiate(code)).instance;
+  const { exports } = (await WebAssembly.instantiate(code, { Math })).instance;
   const array = (Type, at, length) => new Type(exports.memory.buffer, at, length);
   const take = (size) => exports.aligned_alloc(64n, BigInt(size)) >>> 0 || fail(NAME, `${size} bytes of memory`, "less", RangeError);
   const weights = take(raw.byteLength);

@@ -166,3 +166,47 @@ exact:
   %result = fadd double %v.high, %odd
   ret double %result
 }
+
+; float16 to and from float32, by which LLVM moves float16 in places (weft.codegen.llvm.half_bits
+; has the algorithms, of F. Giesen; compiled code converts by itself). A float16 is the low half of x.
+define float @__extendhfsf2(i32 %x) {
+  %sign.bit = and i32 %x, 32768
+  %sign = shl i32 %sign.bit, 16
+  %rest = and i32 %x, 32767
+  %size = shl i32 %rest, 13
+  %small = bitcast i32 %size to float
+  %scaled = fmul float %small, 0x46F0000000000000
+  %finite = bitcast float %scaled to i32
+  %largest = or i32 %size, 2139095040
+  %is.largest = icmp uge i32 %size, 260046848
+  %whole = select i1 %is.largest, i32 %largest, i32 %finite
+  %bits = or i32 %whole, %sign
+  %result = bitcast i32 %bits to float
+  ret float %result
+}
+
+define i32 @__truncsfhf2(float %x) {
+  %bits = bitcast float %x to i32
+  %size = and i32 %bits, 2147483647
+  %sign.bit = xor i32 %bits, %size
+  %sign = lshr i32 %sign.bit, 16
+  %last = lshr i32 %size, 13
+  %odd = and i32 %last, 1
+  %moved = add i32 %size, -939520001
+  %rounded = add i32 %moved, %odd
+  %normal = lshr i32 %rounded, 13
+  %positive = bitcast i32 %size to float
+  %raised = fadd float %positive, 0.5
+  %raised.bits = bitcast float %raised to i32
+  %small = sub i32 %raised.bits, 1056964608
+  %is.nan = icmp ugt i32 %size, 2139095040
+  %nan = and i32 %last, 1023
+  %quiet = or i32 %nan, 32256
+  %large = select i1 %is.nan, i32 %quiet, i32 31744
+  %is.small = icmp ult i32 %size, 947912704
+  %finite = select i1 %is.small, i32 %small, i32 %normal
+  %is.large = icmp uge i32 %size, 1199570944
+  %whole = select i1 %is.large, i32 %large, i32 %finite
+  %result = or i32 %whole, %sign
+  ret i32 %result
+}
