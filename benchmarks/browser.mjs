@@ -1,6 +1,6 @@
 // node browser.mjs FOLDER PACKAGES SHAPE ROUNDS: times the model in FOLDER/weft and onnxruntime-web on
-// FOLDER/model.onnx in turns, on one thread; prints a line of JSON.
-import { readFileSync, statSync } from "node:fs";
+// FOLDER/model.onnx in turns, on one thread; the figures go to FOLDER/figures.json.
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -35,7 +35,7 @@ for (let round = -2; round < Number(rounds); round++)
 let apart = 0;
 results.weft.forEach((value, i) => (apart = Math.max(apart, Math.abs(value - results.peer[i]))));
 const bytes = (...files) => files.reduce((sum, file) => sum + statSync(file).size, 0);
-console.log(JSON.stringify({
+writeFileSync(join(folder, "figures.json"), JSON.stringify({
   ...times, apart, module: model.module,
   weftBytes: bytes(join(folder, "weft", model.module), join(folder, "weft", "model.js")),
   peerBytes: bytes(script, join(dist, "ort-wasm-simd-threaded.wasm")),

@@ -103,7 +103,7 @@ def measure(network: Network, packages: Path, rounds: int, relaxed: bool) -> Fig
         )
         if done.returncode:
             raise UnsupportedError(f"{network.name}: node failed: {done.stderr.strip()[:400]}")
-        row = json.loads(done.stdout.splitlines()[-1])
+        row = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
     return Figures(row["weft"], row["peer"], (row["weftBytes"], row["peerBytes"]), row["apart"])
 
 

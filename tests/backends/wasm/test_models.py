@@ -8,7 +8,12 @@ import pytest
 import weft
 from tests.lib.node import JavaScriptError, missing, run_in_node
 from weft import relax
-from weft.support.errors import ArtifactTargetError
+from weft.support.errors import (
+    ArtifactError,
+    ArtifactTargetError,
+    IRValueError,
+    UnsupportedError,
+)
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 op = relax.op
@@ -31,10 +36,10 @@ def mlp(batch):
     return builder.get()
 
 
-def agree(source, folder, *calls, relaxed=False, **options):
+def agree(source, folder, *calls, relaxed=False, target="wasm"):
     """The model in node and here give the same to 1e-4."""
-    weft.compile(source, *options.values(), target="wasm").save(folder)
-    native = weft.compile(source, *options.values())
+    weft.compile(source, target=target).save(folder)
+    native = weft.compile(source)
     for inputs, outputs in zip(calls, run_in_node(folder, *calls, relaxed=relaxed), strict=True):
         wanted = native(*inputs)
         wanted = wanted if isinstance(wanted, tuple | list) else (wanted,)
@@ -55,6 +60,100 @@ def test_an_mlp(relaxed, tmp_path):
 def test_symbolic_sizes(tmp_path):
     calls = [[numbers(n, 16)] for n in (7, 0, 1, 33)]
     agree(mlp(weft.tir.Var("n", "int64")), tmp_path, *calls)
+
+
+def test_parallel_loops_run_on_one_thread(tmp_path):
+    x = relax.Var("x", relax.TensorStructInfo((512, 512), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        product = builder.emit(op.matmul(x, x))
+        builder.emit_func_output(builder.emit(op.exp(builder.emit(op.nn.softmax(product, 0)))))
+    agree(builder.get(), tmp_path, [numbers(512, 512)], target="wasm -num-cores=4")
+
+
+def typed(dtype, compute, *shape):
+    """A model of one input of a type."""
+    x = relax.Var("x", relax.TensorStructInfo(shape, dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(compute(builder, x))
+    return builder.get()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "int8", "float64", "float16"])
+def test_types_of_arrays(dtype, tmp_path):
+    model = typed(dtype, lambda builder, x: builder.emit(op.add(x, x)), 3, 5)
+    values = np.arange(15).reshape(3, 5).astype(dtype)
+    weft.compile(model, target="wasm").save(tmp_path)
+    ((result,),) = run_in_node(tmp_path, [values])
+    np.testing.assert_array_equal(result, values + values)
+
+
+def test_functions_of_math(tmp_path):
+    values = np.array([0.1, 3.0, 1e6, -1e30, np.inf], "float32")
+    agree(typed("float32", lambda b, x: b.emit(op.sin(x)), 5), tmp_path, [values])
+    assert b"\x04Math\x03sin" in (tmp_path / "model.wasm").read_bytes()
+
+
+def test_several_results_and_a_shape(tmp_path):
+    def compute(builder, x):
+        doubled = builder.emit(op.add(x, x))
+        return builder.emit(relax.Tuple([doubled, x, builder.emit(op.sum(x, axis=[0]))]))
+
+    agree(typed("float32", compute, weft.tir.Var("n", "int64"), 4), tmp_path, [numbers(3, 4)])
+
+
+def test_a_fault_is_an_error_with_its_text(tmp_path):
+    table = relax.const(np.arange(10, dtype="float32"))
+    model = typed("int64", lambda b, x: b.emit(op.take(table, x, axis=0, mode="fast")), 2)
+    weft.compile(model, target="wasm").save(tmp_path)
+    with pytest.raises(
+        JavaScriptError, match=r"Error: .*index 10 is out of bounds for .* extent 10"
+    ):
+        run_in_node(tmp_path, [np.array([3, 10])])
+
+
+def test_too_large_a_call_is_an_error(tmp_path):
+    def compute(builder, x):
+        return builder.emit(op.broadcast_to(op.sum(x), relax.ShapeExpr([n, n, n])))
+
+    n = weft.tir.Var("n", "int64")
+    weft.compile(typed("float32", compute, n), target="wasm").save(tmp_path)
+    with pytest.raises(
+        JavaScriptError, match="RangeError: main: expected 256000000000 bytes of mem"
+    ):
+        run_in_node(tmp_path, [np.zeros(4000, "float32")])
+
+
+def test_the_name_of_a_file_is_refused(tmp_path):
+    model = weft.compile(mlp(2), target="wasm")
+    with pytest.raises(
+        ArtifactError, match=r"a model for wasm is a folder, got the name of a file"
+    ):
+        model.save(tmp_path / "net.weft")
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    with pytest.raises(
+        ArtifactError, match=r"is a folder, and .*taken' cannot be one: .*another path"
+    ):
+        model.save(tmp_path / "taken")
+
+
+def test_the_library_of_a_model_is_the_folder(tmp_path):
+    weft.compile(mlp(2), target="wasm").export_library(tmp_path / "net")
+    assert (tmp_path / "net" / "model.js").exists()
+
+
+def test_what_needs_python_is_refused(tmp_path):
+    model = weft.compile(typed("float32", lambda b, x: b.emit(op.unique(x)), 6), target="wasm")
+    with pytest.raises(
+        UnsupportedError, match="main cannot be written for wasm: .*runs it in Pyth"
+    ):
+        model.save(tmp_path / "net")
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(IRValueError, match="target wasm has no option 'mcpu'"):
+        weft.target.Target("wasm -mcpu=native")
 
 
 def test_it_is_not_called_here(tmp_path):

@@ -47,7 +47,8 @@ def test_float32_is_rounded_to_the_nearest_float16():
     exact, rng = HALVES.astype("float32"), np.random.default_rng(0)
     values = np.concatenate([
         exact, np.nextafter(exact, np.float32(np.inf)), np.nextafter(exact, np.float32(-np.inf)),
-        (exact + np.roll(exact, 1)) / 2, rng.integers(0, 1 << 32, 1 << 16, "uint32").view("float32"),
+        (exact + np.roll(exact, 1)) / 2,
+        rng.integers(0, 1 << 32, 1 << 16, "uint32").view("float32"),
     ])  # fmt: skip
     results = converted(half_bits.shortened, "float", "half", values, "float16")
     assert same(results, values.astype("float16")).all()

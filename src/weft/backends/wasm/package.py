@@ -40,14 +40,20 @@ def write_package(artifact: Artifact, folder: Path) -> None:
         ArtifactError: the folder cannot be written.
         CodegenError: the code calls functions that WebAssembly lacks.
     """
-    for name, content in package_files(artifact, _name_of(folder)).items():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ArtifactError(
-                f"a model for wasm is a folder, and {str(folder)!r} cannot be one: "
-                f"{error.strerror}; give another path"
-            ) from error
+    if folder.suffix in (".weft", ".so"):
+        raise ArtifactError(
+            f"a model for wasm is a folder, got the name of a file, {str(folder)!r}; give the "
+            "path of a folder"
+        )
+    files = package_files(artifact, _name_of(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArtifactError(
+            f"a model for wasm is a folder, and {str(folder)!r} cannot be one: "
+            f"{error.strerror}; give another path"
+        ) from error
+    for name, content in files.items():
         write_file(folder / name, content)
 
 

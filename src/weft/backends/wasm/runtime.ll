@@ -78,7 +78,18 @@ define void @free(ptr %memory) {
   ret void
 }
 
+; There is one thread: a parallel loop is one part.
 define i32 @weft_parallel(ptr %body, ptr %context, i64 %n, i32 %threads) {
+  %code = call i32 %body(ptr %context, i64 0, i64 %n)
+  ret i32 %code
+}
+
+define i32 @weft_parallel_brief(ptr %body, ptr %context, i64 %n, i32 %threads) {
+  %code = call i32 %body(ptr %context, i64 0, i64 %n)
+  ret i32 %code
+}
+
+define i32 @weft_team(ptr %body, ptr %context, i64 %n, i32 %threads) {
   %code = call i32 %body(ptr %context, i64 0, i64 %n)
   ret i32 %code
 }
