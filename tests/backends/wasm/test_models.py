@@ -156,6 +156,29 @@ def test_an_unknown_option_is_refused():
         weft.target.Target("wasm -mcpu=native")
 
 
+def test_a_model_from_the_cache_is_saved_as_it_was(tmp_path):
+    for name in ("first", "second"):
+        weft.compile(mlp(2), target="wasm").save(tmp_path / name)
+    first, second = [
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("first", "second")
+    ]
+    renamed = first.pop("package.json").replace(b'"first"', b'"second"')
+    assert renamed == second.pop("package.json")
+    assert first == second
+
+
+def test_verify_lists_its_code_as_not_compared():
+    model = weft.compile(mlp(2), target="wasm", verify=True)
+    assert "this code is for wasm32" in str(model.verification)
+
+
+def test_types_are_declared(tmp_path):
+    declared = (saved(tmp_path, weft.tir.Var("n", "int64")) / "model.d.ts").read_text()
+    assert "run(x: Tensor<Float32Array>): [Tensor<Float32Array>];" in declared
+    assert "   * x: float32 (n, 16)\n" in declared
+
+
 def test_it_is_not_called_here(tmp_path):
     model = weft.compile(mlp(2), target="wasm")
     with pytest.raises(ArtifactTargetError, match=r"save\(folder\) .* node or a web page runs it"):

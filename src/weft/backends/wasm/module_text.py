@@ -219,8 +219,9 @@ class ModuleText:
             [f"{_identifier(t.name, k)}: {_argument(t)}" for k, t in enumerate(self.inputs)]
         )
         results = ", ".join([f"Tensor<{tensor.array}>" for tensor in self.outputs])
-        described = [f" *  {t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.inputs]
-        described += [f" *  gives {t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.outputs]
+        rows = [f"{t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.inputs]
+        rows += [f"gives {t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.outputs]
+        described = [f"   * {row.replace('*/', '* /')}" for row in rows]
         return (
             _TYPES.replace("@GIVEN@", given)
             .replace("@RESULTS@", results)
