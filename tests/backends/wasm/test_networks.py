@@ -9,6 +9,8 @@ import torch
 import weft
 from tests.lib.node import missing, run_in_node
 from tests.lib.zoo import import_torchvision
+from weft.cli.demo_cnn import BATCH, graph
+from weft.data import fashion_mnist
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing() or "none"),
@@ -89,6 +91,38 @@ def test_a_cnn(tmp_path):
 def test_a_cnn_of_any_batch(tmp_path):
     calls = [[numbers(n, 1, 28, 28)] for n in (2, 7, 0, 1)]
     agree(Cnn(), tmp_path, *calls, dynamic_shapes=({0: torch.export.Dim("n")},))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_of_16_bits(dtype, tmp_path):
+    calls = [[numbers(2, 1, 28, 28)]]
+    net = Cnn().eval()
+    example = (torch.from_numpy(calls[0][0]),)
+    weft.compile(net, example, target="wasm", dtype=dtype).save(tmp_path)
+    ((result,),) = run_in_node(tmp_path, *calls)
+    native = weft.compile(net, example, dtype=dtype)(*calls[0])
+    np.testing.assert_allclose(result, native, atol=1e-4, rtol=1e-4)
+
+
+def test_small_integers(tmp_path):
+    image = numbers(2, 1, 28, 28)
+    quantized = weft.quantize(Cnn().eval(), [(torch.from_numpy(image),)])
+    weft.compile(quantized, target="wasm").save(tmp_path)
+    ((result,),) = run_in_node(tmp_path, [image])
+    np.testing.assert_allclose(result, weft.compile(quantized)(image), atol=1e-4, rtol=1e-4)
+
+
+def test_fashion_mnist(tmp_path):
+    data = fashion_mnist.load_subset()
+    images = [data.as_float()[at : at + BATCH].reshape(BATCH, 1, 28, 28) for at in (0, BATCH)]
+    model = graph(fashion_mnist.load_cnn_parameters())
+    weft.compile(model, target="wasm").save(tmp_path)
+    results = run_in_node(tmp_path, *[[image] for image in images])
+    native = weft.compile(model)
+    for (scores,), image in zip(results, images, strict=True):
+        np.testing.assert_allclose(scores, native(image), atol=1e-4, rtol=1e-4)
+    classes = np.concatenate([scores.argmax(1) for (scores,) in results])
+    assert (classes == data.labels[: 2 * BATCH]).mean() > 0.8
 
 
 @pytest.mark.slow
