@@ -218,6 +218,10 @@ def object_code(compiled: NativeCode) -> ObjectCode:
     )
 
 
+def _no_kernels(libraries: list[Any]) -> TirExecutable:
+    return TirExecutable({}, imports=libraries)
+
+
 def _empty_code(target: Target) -> ObjectCode | None:
     """The code of a model that has none: where models are folders, it tells whoever saves it so."""
     options = backend_of(target).options(target)
@@ -296,8 +300,7 @@ def relax_build(
     with phase("graph"):
         lowered = lower_functions(module, {name for item in libraries for name in item.functions})
     if not lowered.tir.functions:
-        kernels = TirExecutable({}, imports=libraries)
-        return Executable(lowered.program, kernels, code=_empty_code(resolved))
+        return Executable(lowered.program, _no_kernels(libraries), code=_empty_code(resolved))
     compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     code = object_code(compiled)

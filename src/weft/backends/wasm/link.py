@@ -196,7 +196,7 @@ def _value(program: _Program, number: int, item: Relocation) -> int:
     if item.kind in _DATA:
         if place is None:
             return program.heap + item.addend
-        return program.segments[place] + symbol_offset(program, number, symbol) + item.addend
+        return program.segments[place] + _offset_of(program, number, symbol) + item.addend
     if place is None and item.kind == _FUNCTION:
         return [*program.imports].index(symbol.name)
     if place is None or item.kind not in _FUNCTIONS:
@@ -204,7 +204,7 @@ def _value(program: _Program, number: int, item: Relocation) -> int:
     return program.number(place) if item.kind == _FUNCTION else program.table[place]
 
 
-def symbol_offset(program: _Program, number: int, symbol: Symbol) -> int:
+def _offset_of(program: _Program, number: int, symbol: Symbol) -> int:
     """Where data begin in the segment that defines them, which may be another object's."""
     if symbol.is_defined:
         return symbol.offset
