@@ -12,14 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.backends.platforms import Platform
+from tests.backends.platforms import Platform, Row
 from weft.backends.cpu.schedules import Default
+from weft.codegen.backend import NativeCode, backend_of
 from weft.codegen.build import compile_cached
-from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
-from weft.runtime.native.builtins_ir import builtins_ir
-from weft.runtime.native.parts import part_object
-from weft.runtime.threads.parallel_ir import parallel_ir
+from weft.ir.transform import Sequential
 from weft.support.errors import RuntimeFault
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
@@ -49,8 +47,7 @@ def check(cases: Sequence[Case], platform: Platform, folder: Path) -> None:
     """Run all cases on a platform; AssertionError lists those that differ."""
     places, memory = _laid_out(cases)
     (folder / "before.bin").write_bytes(memory.tobytes())
-    _link(cases, places, platform, folder)
-    lines = platform.run(["./batch", "before.bin", "after.bin"], folder).splitlines()
+    lines = platform.run_batch(*_compiled(cases, places, platform), folder).splitlines()
     after = np.frombuffer((folder / "after.bin").read_bytes(), np.uint8)
     wrong = [
         f"{case.name}: {problem}"
@@ -80,42 +77,25 @@ def _symbol(number: int, name: str) -> str:
     return f"k{number}_" + re.sub(r"\W", "_", name)
 
 
-def _link(
-    cases: Sequence[Case], places: Sequence[Sequence[int]], platform: Platform, folder: Path
-) -> None:
+def _compiled(
+    cases: Sequence[Case], places: Sequence[Sequence[int]], platform: Platform
+) -> tuple[NativeCode, list[Row]]:
+    """The code of all cases, and how each is called."""
     target = Target(platform.target)
+    names = [_symbol(number, case.name) for number, case in enumerate(cases)]
     functions = {}
-    for number, case in enumerate(cases):
-        func = case.func.with_attr("global_symbol", _symbol(number, case.name))
+    for name, case in zip(names, cases, strict=True):
+        func = case.func.with_attr("global_symbol", name)
         if case.scheduled:
             schedule = Default().apply(func, target, False)
             func = func if schedule is None else schedule.mod["main"]
-        functions[_symbol(number, case.name)] = func
+        functions[name] = func
     with target:
-        module = IRModule(functions)
-        compiled = compile_cached(module, target, lower=lower_tir())
-    triple = compiled.options.triple
-    objects = {
-        "kernels.o": compiled.object_code, "parallel.o": part_object(parallel_ir(triple), triple),
-        "builtins.o": part_object(builtins_ir(), triple),
-    }  # fmt: skip
-    for name, content in objects.items():
-        (folder / name).write_bytes(content)
+        lower = Sequential(backend_of(target).lower(target))
+        compiled = compile_cached(IRModule(functions), target, lower=lower)
     symbols = {spec.name: spec.native_symbol for spec in compiled.specs}
-    names = [_symbol(number, case.name) for number, case in enumerate(cases)]
-    declared = [f'extern function f{i} __asm__("{symbols[name]}");' for i, name in enumerate(names)]
-    rows = [
-        f'  {{f{i}, "{name}", {{{", ".join(map(str, row)) or "0"}}}}},'
-        for i, (name, row) in enumerate(zip(names, places, strict=True))
-    ]
-    text = [*declared, f"#define ROWS {len(rows)}", "static const row rows[] = {", *rows, "};", ""]
-    (folder / "rows.h").write_text("\n".join(text), encoding="utf-8")
-    (folder / "batch.c").write_text(
-        Path(__file__).with_name("batch.c").read_text(encoding="utf-8"), encoding="utf-8"
-    )
-    platform.compile(
-        ["-O1", "-Wall", "-Werror", "batch.c", *objects, "-o", "batch", "-lm", "-lpthread"], folder
-    )
+    rows = [Row(symbols[name], name, tuple(row)) for name, row in zip(names, places, strict=True)]
+    return compiled, rows
 
 
 def _difference(case: Case, at: Sequence[int], line: str, after: np.ndarray) -> str:

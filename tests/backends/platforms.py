@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from tests.lib.node import RELAXED_FLAG, node
+from tests.lib.node import missing as missing_node
 from weft.backends.cpu.isa import host_system, system_of
+from weft.backends.wasm.code import unpacked
+from weft.backends.wasm.link import link
+from weft.backends.wasm.package import runtime_objects
+from weft.codegen.backend import NativeCode
 from weft.runtime.export.c_text import DTYPES
+from weft.runtime.native.builtins_ir import builtins_ir
+from weft.runtime.native.parts import part_object
+from weft.runtime.threads.parallel_ir import parallel_ir
 from weft.target.host import host_features
 
 ROOT = "/usr/aarch64-linux-gnu"
 """Where Debian's libc6-dev-arm64-cross puts the C library of AArch64."""
+
+
+class Row(NamedTuple):
+    """A function of a batch: its symbol, its name, where its arguments stand in memory."""
+
+    symbol: str
+    name: str
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,51 @@ class Platform:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
+    def run_batch(self, code: NativeCode, rows: Sequence[Row], folder: Path) -> str:
+        """Run all functions on the memory in before.bin: what is printed; the rest in after.bin."""
+        triple = code.options.triple
+        objects = {
+            "kernels.o": code.object_code, "parallel.o": part_object(parallel_ir(triple), triple),
+            "builtins.o": part_object(builtins_ir(), triple),
+        }  # fmt: skip
+        for name, content in objects.items():
+            (folder / name).write_bytes(content)
+        declared = [f'extern function f{i} __asm__("{row.symbol}");' for i, row in enumerate(rows)]
+        entries = [
+            f'  {{f{i}, "{row.name}", {{{", ".join(map(str, row.places)) or "0"}}}}},'
+            for i, row in enumerate(rows)
+        ]
+        text = [*declared, f"#define ROWS {len(rows)}", "static const row rows[] = {", *entries]
+        (folder / "rows.h").write_text("\n".join([*text, "};", ""]), encoding="utf-8")
+        source = Path(__file__).with_name("batch.c").read_text(encoding="utf-8")
+        (folder / "batch.c").write_text(source, encoding="utf-8")
+        self.compile(
+            ["-O1", "-Wall", "-Werror", "batch.c", *objects, "-o", "batch", "-lm", "-lpthread"],
+            folder,
+        )
+        return self.run(["./batch", "before.bin", "after.bin"], folder)
+
+
+@dataclass(frozen=True)
+class WasmPlatform(Platform):
+    """Code for WebAssembly, linked by weft and run by node; ``relaxed``: with relaxed SIMD."""
+
+    relaxed: bool = False
+
+    def missing(self) -> str:
+        """What this machine lacks to run it; nothing if it has all."""
+        return missing_node()
+
+    def run_batch(self, code: NativeCode, rows: Sequence[Row], folder: Path) -> str:
+        """As for programs of C."""
+        variants = unpacked(code.object_code)
+        kernels = variants.relaxed if self.relaxed else variants.base
+        exports = [*[row.symbol for row in rows], "aligned_alloc", "weft_fault"]
+        (folder / "batch.wasm").write_bytes(link([kernels, *runtime_objects()], exports))
+        (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+        flags = [RELAXED_FLAG] if self.relaxed else []
+        return node([*flags, str(Path(__file__).parent / "wasm" / "batch.mjs")], folder)
+
 
 NATIVE = Platform("native", "llvm", "-".join(host_system()))
 HASWELL = Platform(
@@ -67,6 +132,9 @@ AARCH64 = Platform(
     "aarch64", "llvm -mtriple=aarch64-linux-gnu -mattr=+neon", "aarch64-linux",
     compiler="aarch64-linux-gnu-gcc", runner=("qemu-aarch64-static", "-L", ROOT),
 )  # fmt: skip
+
+WASM = WasmPlatform("wasm", "wasm")
+WASM_RELAXED = WasmPlatform("wasm-relaxed", "wasm", relaxed=True)
 
 
 def platform_params(*platforms: Platform) -> list:

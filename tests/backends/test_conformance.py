@@ -10,11 +10,18 @@ import pytest
 
 from tests.backends.batch import check
 from tests.backends.cases import GROUPS
-from tests.backends.platforms import AARCH64, HASWELL, NATIVE, platform_params
+from tests.backends.platforms import (
+    AARCH64,
+    HASWELL,
+    NATIVE,
+    WASM,
+    WASM_RELAXED,
+    platform_params,
+)
 
 pytestmark = pytest.mark.sampled(2, by=lambda parameters: parameters["group"])
 
-PLATFORMS = platform_params(NATIVE, HASWELL, AARCH64)
+PLATFORMS = platform_params(NATIVE, HASWELL, AARCH64, WASM, WASM_RELAXED)
 QUICK = 3
 """Of so many cases the quick half takes one."""
 

@@ -74,6 +74,13 @@ def test_compile_then_run_equals_torch(folder, capsys):
     assert "output: float32 (7, 2)" in capsys.readouterr().out
 
 
+def test_compile_to_a_folder_for_browsers(folder, capsys):
+    arguments = ["compile", "clinets:net", "--input", "nx3", "--target", "wasm", "-o", "web"]
+    assert weft_command(*arguments) == 0
+    assert "clinets:net -> web: " in capsys.readouterr().out
+    assert {"model.js", "model.wasm"} <= {path.name for path in (folder / "web").iterdir()}
+
+
 def test_compile_with_narrow_weights(folder, capsys):
     arguments = ["compile", "clinets:net", "--input", "5x3", "-o", "m.weft"]
     assert weft_command(*arguments, "--dtype", "bfloat16") == 0
@@ -182,6 +189,8 @@ BAD = [
     (["compile", "nothing", "-o", "m.weft"], "names no model; expected"),
     (["compile", "clinets:net", "-o", "m.weft"], "needs example inputs: --input"),
     (["compile", "clinets:net", "--input", "5x3", "-o", "m.txt"], r"ends in .weft or .so"),
+    (["compile", "clinets:net", "--input", "5x3", "--target", "wasm", "-o", "m.weft"],
+     "expected the name of a folder: models for this target are folders"),
     (["compile", "clinets:net", "--input", "5x4", "-o", "m.weft"], "torch.export cannot capture"),
     (["compile", "clinets:other", "--input", "5x3", "-o", "m.weft"], "has no attribute 'other'"),
     (["compile", "nomodule:x", "--input", "5x3", "-o", "m.weft"], "No module named 'nomodule'"),

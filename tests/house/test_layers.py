@@ -72,6 +72,7 @@ FACADE_USERS = {"cli"}
 SLOTS = {
     "text": "weft.script.printer",
     "backend_of": "weft.codegen.backend",
+    "package_writer": "weft.codegen.backend",
     "plugin_kind": "weft.codegen.backend",
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",

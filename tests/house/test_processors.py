@@ -10,7 +10,8 @@ import pytest
 NAMES = re.compile(
     r"x86|i386|\bsse\d?|\bavx|\bfma3|\bamx|vnni|\bneon\b|\bsve\d?\b|aarch64|arm64|\briscv|"
     r"haswell|skylake|znver|cortex|neoverse|\bapple-m\d|\bxeon\b|\bepyc\b|"
-    r"vpdpbusd|vpdpwssd|vpmaddwd|\bfmla\b"
+    r"vpdpbusd|vpdpwssd|vpmaddwd|\bfmla\b|"
+    r"wasm32|simd128|relaxed.simd|relaxed.madd|nontrapping"
 )
 BACKENDS = "weft.backends"
 TVM = "a name of TVM's"

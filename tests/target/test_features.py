@@ -62,7 +62,11 @@ def test_what_a_table_asks_for_is_something_that_processors_have(architecture):
     known = {*architecture.needs, *itertools.chain(*architecture.processors.values())}
     rows = [*architecture.vectors, *architecture.masked, *architecture.looks_up]
     rows += itertools.chain(*architecture.dot_products.values())
-    rows += [*architecture.intrinsic_needs, ("", architecture.fuses), ("", architecture.rich or "")]
+    rows += [
+        *architecture.intrinsic_needs,
+        ("", architecture.fuses or ""),
+        ("", architecture.rich or ""),
+    ]
     for _, needed in rows:
         assert set(needed.replace("+", " ").split()) <= known
     for intrinsic in architecture.intrinsics.values():

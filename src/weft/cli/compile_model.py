@@ -1,4 +1,4 @@
-"""``weft compile MODEL -o m.weft``: compiles a model to a file that runs without its framework."""
+"""``weft compile MODEL -o m.weft``: compiles a model to what runs without its framework."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import time
 from pathlib import Path
 
 from weft.cli.models import add_model_arguments, subject_of
+from weft.codegen.backend import writes_folders
 from weft.relax.transform.weights.narrow_weights import NARROW_TYPES
 from weft.runtime.artifact.weft_file import writable_path
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.errors import IRValueError
+from weft.target.target import Target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         required=True,
-        help="where the compiled model goes: m.weft, or m.so with a C header beside it",
+        help="where the compiled model goes: m.weft, m.so with a C header beside it, or, for the "
+        "target wasm, a folder that node and browsers run",
     )
     add_target_arguments(parser)
 
@@ -47,9 +50,8 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compile the model, write the file, and print what is in it."""
     suffix = options.output.suffix
-    if suffix not in (".weft", ".so"):
-        raise IRValueError(f"-o {options.output}: expected a name that ends in .weft or .so")
-    writable_path(options.output)  # fail before the work, not after it
+    is_folder = writes_folders(Target(options.target))
+    _check_output(options.output, is_folder)  # fail before the work, not after it
     subject = subject_of(options)
     start = time.perf_counter()
     model = subject.compile(
@@ -58,17 +60,35 @@ def run(options: argparse.Namespace) -> int:
         dtype=options.dtype,
         verify=options.verify,
     )
-    if suffix == ".so":
+    if suffix == ".so" and not is_folder:
         model.export_library(str(options.output))
     else:
         model.save(options.output)
     seconds = time.perf_counter() - start
     print(
         f"{subject.name} -> {options.output}: {len(model.kernels.functions)} kernels, "
-        f"{options.output.stat().st_size / 1e6:.1f} MB, {seconds:.1f} s"
+        f"{_size(options.output) / 1e6:.1f} MB, {seconds:.1f} s"
     )
     print(f"inputs: {', '.join(described_inputs(model)) or 'none'}")
     return 0
+
+
+def _check_output(output: Path, is_folder: bool) -> None:
+    """Raise where no model can be written there, or not one of this kind."""
+    if not is_folder:
+        if output.suffix not in (".weft", ".so"):
+            raise IRValueError(f"-o {output}: expected a name that ends in .weft or .so")
+        writable_path(output)
+    elif output.suffix in (".weft", ".so") or output.is_file():
+        raise IRValueError(
+            f"-o {output}: expected the name of a folder: models for this target are folders"
+        )
+
+
+def _size(output: Path) -> int:
+    """The bytes of a file, or of all files of a folder."""
+    files = output.iterdir() if output.is_dir() else [output]
+    return sum([file.stat().st_size for file in files])
 
 
 def described_inputs(model: CompiledModel) -> list[str]:

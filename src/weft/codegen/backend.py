@@ -10,11 +10,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol, cast
 
+from weft.backends.cpu.isa import architecture_of
 from weft.dlight.apply import ScheduleRule
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass
+from weft.runtime.artifact.weft_file import Artifact
 from weft.runtime.call.spec import FunctionSpec
 from weft.support import plugins, slots
 from weft.support.errors import CodegenError
@@ -94,7 +97,10 @@ class KeptCode:
 
 
 _PARTS: Final = ("kind", "features", "options", "graph", "lower", "schedules", "emit")
-_PLACES: Final = {"llvm": "weft.backends.cpu.backend:BACKEND"}
+_PLACES: Final = {
+    "llvm": "weft.backends.cpu.backend:BACKEND",
+    "wasm": "weft.backends.wasm.backend:BACKEND",
+}
 """Kind of target -> the object of weft's own backend, ``module:object``."""
 _BACKENDS: Final[dict[str, Backend]] = {}
 """The backends in use."""
@@ -176,5 +182,17 @@ def sources_of(backend: Backend) -> bytes | None:
     return plugins.sources_digest(module) if own is None else own
 
 
+def package_writer(triple: str) -> Callable[[Artifact, Path], None] | None:
+    """What writes a model with code for a system as a folder; None where models are files."""
+    module, _, name = architecture_of(triple).package.partition(":")
+    return getattr(importlib.import_module(module), name) if module else None
+
+
+def writes_folders(target: Target) -> bool:
+    """Whether a model for a target is written as a folder."""
+    return package_writer(backend_of(target).options(target).triple) is not None
+
+
 slots.backend_of.fill(backend_of)
+slots.package_writer.fill(package_writer)
 slots.plugin_kind.fill(plugin_kind)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from weft.codegen.backend import NativeCode
+from weft.codegen.backend import NativeCode, backend_of, writes_folders
 from weft.codegen.build import compile_cached
 from weft.driver.flops import count_kernels
 from weft.driver.operators import OperatorRunner
@@ -226,6 +226,16 @@ def object_code(compiled: NativeCode) -> ObjectCode:
     )
 
 
+def _no_kernels(libraries: list[Any]) -> TirExecutable:
+    return TirExecutable({}, imports=libraries)
+
+
+def _empty_code(target: Target) -> ObjectCode | None:
+    """The code of a model that has none: where models are folders, it tells whoever saves it so."""
+    options = backend_of(target).options(target)
+    return ObjectCode(b"", (), options.triple, options.cpu) if writes_folders(target) else None
+
+
 def _sources(compiled: NativeCode) -> dict[str, Callable[[], str]]:
     def reader(fmt: str) -> Callable[[], str]:
         return lambda: compiled.get_source(fmt)
@@ -318,7 +328,7 @@ def build_lowered(
     ``libraries`` are modules of compiled functions that the executable imports.
     """
     if not lowered.tir.functions:
-        return Executable(lowered.program, TirExecutable({}, imports=libraries))
+        return Executable(lowered.program, _no_kernels(libraries), code=_empty_code(target))
     compiled = _compiled(lowered.tir, target, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     code = object_code(compiled)

@@ -52,6 +52,9 @@ backend_of: Final = Slot("backend_of", "weft.codegen.backend")
 plugin_kind: Final = Slot("plugin_kind", "weft.codegen.backend")
 """``plugin_kind(name)``: a kind of target that a plug-in brings, or None: owner weft.codegen."""
 
+package_writer: Final = Slot("package_writer", "weft.codegen.backend")
+"""``package_writer(triple)``: what writes a model as a folder, or None: owner weft.codegen."""
+
 evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
 """``evaluate(prim_func, arrays) -> arrays`` on compiled code: owner weft.driver (FoldConstant)."""
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from weft.backends.cpu.isa import architecture_of, system_of
 from weft.backends.cpu.isa.architecture import Architecture
 from weft.backends.cpu.isa.features import first_offered, instruction_sets
-from weft.support.errors import CodegenError, IRValueError
+from weft.support import slots
+from weft.support.errors import IRValueError
 from weft.support.llvm_binding import binding
 from weft.target.target import Target, TargetLike, as_target
 
@@ -46,10 +47,8 @@ def host_features() -> dict[str, bool]:
 @functools.lru_cache(maxsize=64)
 def _options(target: Target) -> LLVMOptions:
     if target.kind.name != "llvm":
-        raise CodegenError(
-            f"code generation for the target kind {target.kind.name!r} is not available; "
-            "expected 'llvm'"
-        )
+        options: LLVMOptions = slots.backend_of.get()(target).options(target)
+        return options
     host_triple, host_name, features = _host()
     triple, cpu = target.mtriple or host_triple, target.mcpu
     architecture = architecture_of(triple)

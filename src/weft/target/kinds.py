@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class TargetKind:
-    """A family of targets. Code is generated for ``llvm``; the others can be named."""
+    """A family of targets. Code is generated for ``llvm`` and ``wasm``; others can be named."""
 
     name: str
     default_keys: tuple[str, ...] = ()
@@ -30,6 +30,7 @@ KINDS: Final[dict[str, TargetKind]] = {
     kind.name: kind
     for kind in (
         TargetKind("llvm", ("cpu",)), TargetKind("c", ("cpu",)),
+        TargetKind("wasm", ("cpu",), defaults={"num-cores": 1}),
         TargetKind("cuda", ("cuda", "gpu"), 2, _GPU),
         TargetKind("nvptx", ("cuda", "gpu"), 2, _GPU),
         TargetKind("rocm", ("rocm", "gpu"), 10, {"max_num_threads": 256, "warp": 64}),
@@ -65,9 +66,22 @@ _CPU_ONLY: Final = (
 ).split()
 
 
+_OWN_OPTIONS: Final[dict[str, list[str]]] = {
+    "llvm": _CPU_ONLY, "c": _CPU_ONLY,
+    "wasm": "num-cores opt-level fast-math-contract fma-ports l1d-cache-bytes l2-cache-bytes "
+            "l3-cache-bytes".split(),
+}  # fmt: skip
+"""Kind -> the options that it has, of those kinds that refuse others."""
+
+
 def option_names(kind: str) -> list[str]:
     """The options that targets of a kind take."""
-    return sorted(_CPU_ONLY if kind in ("llvm", "c") else OPTION_TYPES)
+    return sorted(_OWN_OPTIONS.get(kind, OPTION_TYPES))
+
+
+def refuses_others(kind: str) -> bool:
+    """Whether targets of a kind may have no other options than those that weft knows."""
+    return kind in _OWN_OPTIONS
 
 
 def _cuda(arch: str) -> dict[str, object]:

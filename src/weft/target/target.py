@@ -18,7 +18,14 @@ from weft.ir.json_text import register_codec
 from weft.support import plugins, slots
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.scopes import Scopes
-from weft.target.kinds import KINDS, OPTION_TYPES, TAGS, TargetKind, option_names
+from weft.target.kinds import (
+    KINDS,
+    OPTION_TYPES,
+    TAGS,
+    TargetKind,
+    option_names,
+    refuses_others,
+)
 
 _OPEN: Final[Scopes[Target]] = Scopes("targets")
 _RESERVED: Final = ("kind", "keys", "tag", "host")
@@ -304,8 +311,8 @@ def _as_list(value: Any) -> list[object]:
 def _option(kind: TargetKind, name: str, value: object) -> object:
     """The value of an option in its type; unknown options of ``llvm`` are refused."""
     expected = OPTION_TYPES.get(name)
-    if expected is None:
-        if kind.name not in ("llvm", "c"):
+    if expected is None or (refuses_others(kind.name) and name not in option_names(kind.name)):
+        if not refuses_others(kind.name):
             return value
         known = option_names(kind.name)
         nearest = difflib.get_close_matches(name, known, n=3)

@@ -94,7 +94,7 @@ def wait_until(is_true):
 
 
 def test_what_llvm_could_not_transform_is_not_told_to_users(pool, capsys):
-    job = compiling.Job(*HOST[:4], slp=True, wanted="object")
+    job = compiling.job_of(HOST, "object")
     assert translated_by(pool, MISSED, job)
     assert capsys.readouterr().err == ""
 
@@ -263,7 +263,7 @@ def test_threads_compile_side_by_side(pool, monkeypatch):
 
 def test_an_idle_worker_ends_and_another_one_starts():
     pool = WorkerPool(idle_seconds=2)
-    job = compiling.Job(*HOST[:4], slp=True, wanted="object")
+    job = compiling.job_of(HOST, "object")
     first = translated_by(pool, text_of(1), job)
     (pid,) = pool.pids()
     wait_until(lambda: not lives(pid))
@@ -426,7 +426,7 @@ build(3)
 
 
 def job_for(options=HOST):
-    return compiling.Job(*options[:4], slp=True, wanted="object")
+    return compiling.job_of(options, "object")
 
 
 def test_a_batch_gives_its_answers_by_place(pool, monkeypatch):

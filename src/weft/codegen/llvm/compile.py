@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
+from weft.backends.cpu.isa import architecture_of
 from weft.codegen.llvm.emit import emit_module
 from weft.codegen.llvm.instructions import check_instructions
 from weft.codegen.llvm.worker import Job, Refusal, TargetMachine, target_machine, translate
@@ -102,8 +103,8 @@ class _Texts:
     def add(self, text: str, options: LLVMOptions, wanted: str) -> Callable[[], bytes]:
         """Begin to translate a text; what is returned waits for the result."""
         check_instructions(text, options)
-        _machine(*options[:4])
-        job = Job(*options[:4], slp=SLP_MISTAKES.search(text) is None, wanted=wanted)
+        job = job_of(options, wanted, slp=SLP_MISTAKES.search(text) is None)
+        _machine(*job[:4], job.position_independent)
         with self._explained():
             place = self._batch.add(text, job)
             if place is not None:
@@ -147,6 +148,13 @@ def compile_module(
     """Compile every lowered PrimFunc of ``mod`` into one object."""
     options = llvm_options(target)
     text, specs = emit_module(mod, target, checks=checks)
+    return compile_emitted(text, specs, options)
+
+
+def compile_emitted(
+    text: str, specs: tuple[FunctionSpec, ...], options: LLVMOptions
+) -> CompiledObject:
+    """The object of LLVM IR text with the functions ``specs`` (of ``emit_module``)."""
     together = _TOGETHER.get()
     if together is not None:
         return CompiledObject(together.add(text, options, "object"), specs, options, lambda: text)
@@ -209,10 +217,18 @@ def _what(text: str) -> str:
     return f"{', '.join(names)}{more} ({len(text) // 1000} kB of LLVM IR)"
 
 
-def _machine(triple: str, cpu: str, features: str, opt_level: int) -> TargetMachine:
+def job_of(options: LLVMOptions, wanted: str, *, slp: bool = True) -> Job:
+    """What LLVM is to do for these options."""
+    position_independent = architecture_of(options.triple).is_position_independent
+    return Job(*options[:4], slp, position_independent, wanted)
+
+
+def _machine(
+    triple: str, cpu: str, features: str, opt_level: int, position_independent: bool
+) -> TargetMachine:
     """LLVM's target machine; CodegenError where this LLVM has no such target."""
     try:
-        return target_machine(binding(), triple, cpu, features, opt_level)
+        return target_machine(binding(), triple, cpu, features, opt_level, position_independent)
     except RuntimeError as error:
         raise CodegenError(
             f"this LLVM has no target for the triple {triple!r}: {str(error).strip()}"

@@ -35,12 +35,14 @@ class ModuleContext:
     """Whether a load or store under a mask costs no more than one of the whole vector."""
     any_bits: bool = False
     """Whether one instruction computes any bitwise function of three operands."""
+    converts_half: bool = True
+    """Whether LLVM can convert between float16 and float32 (``half_bits`` where it cannot)."""
     has_maximum: bool = False
     """Whether one instruction is the maximum of two floats that is NaN where either is NaN."""
     looks_up: int = 0
     """How long a table is from which one instruction picks lanes (``T.lookup``); 0: none does."""
-    fuses: bool = True
-    """Whether one instruction multiplies and adds with a single rounding (``T.fma``)."""
+    fused_bits: frozenset[int] = frozenset({32, 64})
+    """Bits of the floats that are multiplied and added with a single rounding (``T.fma``)."""
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
     """The processor's own instructions, as ``Architecture.intrinsics`` has them."""
     debug: DebugLines | None = None

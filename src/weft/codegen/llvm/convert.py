@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from weft.codegen.llvm import half_bits
 from weft.codegen.llvm.builder import FunctionBuilder
 from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.types import float_constant, llvm_type, with_lanes
@@ -47,6 +48,9 @@ def convert(b: FunctionBuilder, value: str, source: DataType, target: DataType) 
             return _int_to_int(b, value, source, target)
         return _int_to_float(b, value, source, target)
     if target.is_integral:
+        if source.bits == 16 and not b.context.converts_half:
+            value = half_bits.extended(b, value, source.lanes)
+            source = DataType("float32").with_lanes(source.lanes)
         return _float_to_int(b, value, source, target)
     return _float_to_float(b, value, source, target)
 
@@ -179,6 +183,11 @@ def _splat_float(value: float, dtype: DataType) -> str:
 
 
 def _float_to_float(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    single = DataType("float32").with_lanes(source.lanes)
+    if source.bits == 16 and not b.context.converts_half:
+        return convert(b, half_bits.extended(b, value, source.lanes), single, target)
+    if target.bits == 16 and not b.context.converts_half:
+        return half_bits.shortened(b, convert(b, value, source, single), source.lanes)
     word = "fpext" if source.bits < target.bits else "fptrunc"
     return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
 

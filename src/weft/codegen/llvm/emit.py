@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of
+from weft.backends.cpu.isa.architecture import Architecture
 from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
@@ -43,6 +44,7 @@ TABLES: Final = Tables(
     expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
     if_then_else=if_then_else,
 )  # fmt: skip
+_FLOAT_BITS: Final = frozenset({32, 64})
 _METADATA: Final = (
     '!0 = !{!"branch_weights", i32 4000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 4000}'
 )
@@ -87,8 +89,9 @@ def emit_module(
         scales=is_rich,
         masked=is_rich,
         any_bits=is_rich,
+        converts_half=isa.converts_half,
         has_maximum=isa.has_maximum,
-        fuses=offers(features, isa.fuses),
+        fused_bits=_fused_bits(isa, features),
         looks_up=first_offered(features, isa.looks_up, 0),
         intrinsics=isa.intrinsics,
         debug=debug,
@@ -108,6 +111,12 @@ def emit_module(
             emit_function(context, func, name, signatures[name])
     text = context.text(header_of(target)) + _METADATA + "\n"
     return text, _specs(functions, signatures)
+
+
+def _fused_bits(isa: Architecture, features: set[str]) -> frozenset[int]:
+    """The bits of the floats for which there is a multiply-add that rounds once."""
+    has_instruction = isa.fuses is not None and offers(features, isa.fuses)
+    return _FLOAT_BITS if has_instruction else isa.calls_to_fuse
 
 
 def _specs(

@@ -20,7 +20,7 @@ def is_supported(context: ModuleContext, expr: PrimExpr) -> bool:
     if not isinstance(expr, Call):
         return False
     if is_call(expr, "fma"):
-        return context.fuses
+        return expr.dtype.bits in context.fused_bits
     if is_call(expr, "scaleb"):
         return has_scaleb(context, expr)
     return is_call(expr, "lookup") and has_lookup(context, expr)

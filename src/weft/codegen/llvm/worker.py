@@ -89,6 +89,8 @@ class Job(NamedTuple):
     opt_level: int
     slp: bool
     """Whether LLVM may join scalar operations to vectors (SLP)."""
+    position_independent: bool
+    """Whether the code works wherever it is loaded to."""
     wanted: str
     """``object``: object code; ``ir``: the optimised IR; ``assembly``: the target's text."""
 
@@ -98,7 +100,7 @@ def translate(llvm: ModuleType, text: str, job: Job) -> bytes:
 
     The text is read into a context of its own, with which LLVM frees its types and constants.
     """
-    machine = target_machine(llvm, *job[:4])
+    machine = target_machine(llvm, *job[:4], job.position_independent)
     with llvm.create_context() as context:
         try:
             module = llvm.parse_assembly(text, context)
@@ -140,15 +142,21 @@ def _pass_builder(
 
 @functools.lru_cache(maxsize=8)
 def target_machine(
-    llvm: ModuleType, triple: str, cpu: str, features: str, opt_level: int
+    llvm: ModuleType,
+    triple: str,
+    cpu: str,
+    features: str,
+    opt_level: int,
+    position_independent: bool = True,
 ) -> TargetMachine:
     """LLVM's target machine; a RuntimeError of LLVM where it was built without that target."""
     if triple and triple.split("-")[0] != llvm.get_process_triple().split("-")[0]:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple or llvm.get_process_triple())
+    reloc = "pic" if position_independent else "static"
     machine: TargetMachine = target.create_target_machine(
-        cpu=cpu, features=features, opt=opt_level, reloc="pic", codemodel="default"
+        cpu=cpu, features=features, opt=opt_level, reloc=reloc, codemodel="default"
     )
     return machine
 

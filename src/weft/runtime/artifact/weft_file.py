@@ -40,6 +40,7 @@ from weft.runtime.native.object_code import ObjectCode
 from weft.runtime.native.parts import offer_parts
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program, VMFunction
+from weft.support import slots
 from weft.support.errors import (
     ArtifactError,
     ArtifactFormatError,
@@ -207,6 +208,16 @@ def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True) ->
         before = "; the file that was there is unchanged" if os.path.isfile(path) else ""
         reason = error.strerror or type(error).__name__
         raise ArtifactError(f"cannot write {str(path)!r}: {reason}{before}") from error
+
+
+def write_model(artifact: Artifact, path: Path) -> None:
+    """Write a model as a file, or as a folder where the system of its code runs such ones."""
+    code = artifact.code
+    writer = None if code is None else slots.package_writer.get()(code.triple)
+    if writer is None:
+        write_file(path, artifact.to_bytes())
+    else:
+        writer(artifact, path)
 
 
 def read_file(path: Path) -> Artifact:

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of, host_system, system_of
-from weft.runtime.artifact.weft_file import CONSTANTS, Artifact, entry_offset, write_file
+from weft.runtime.artifact.weft_file import (
+    CONSTANTS,
+    Artifact,
+    entry_offset,
+    write_file,
+    write_model,
+)
 from weft.runtime.call.plan import Overlap, Same, plan_of_entry
 from weft.runtime.export.c_text import DTYPES
 from weft.runtime.export.library_source import LibrarySource
@@ -29,6 +35,7 @@ from weft.runtime.native.object_code import ObjectCode
 from weft.runtime.native.parts import part_object
 from weft.runtime.threads.parallel_ir import parallel_ir
 from weft.runtime.vm.bytecode import NativeEntry, Result
+from weft.support import slots
 from weft.support.errors import ArtifactError, UnsupportedError
 
 COMPILERS: Final = ("cc", "gcc", "clang")
@@ -50,8 +57,11 @@ def export_library(
     Raises UnsupportedError for a model that needs Python, with the reason; ArtifactError where
     there is no C compiler (the model is then saved as ``m.weft``), or where it fails.
     """
-    entry = native_entry(artifact)
     code = artifact.code
+    if code is not None and slots.package_writer.get()(code.triple) is not None:
+        write_model(artifact, path)
+        return
+    entry = native_entry(artifact)
     assert code is not None
     data = artifact.to_bytes()
     compilers = compilers_of(code) if cc is None else (cc,)
@@ -109,7 +119,11 @@ def native_entry(artifact: Artifact) -> NativeEntry:
     """The native entry of a model; UnsupportedError says why it has none that C can call."""
     function = artifact.program.functions[artifact.entry]
     entry = function.native
-    reason = _obstacle(function.why_not_native, entry) if artifact.code is not None else "no code"
+    reason = (
+        obstacle_of_entry(function.why_not_native, entry)
+        if artifact.code is not None
+        else "no code"
+    )
     if entry is None or reason:
         raise UnsupportedError(
             f"export_library: {artifact.signature.name} needs Python to run: {reason}; save it as "
@@ -118,8 +132,8 @@ def native_entry(artifact: Artifact) -> NativeEntry:
     return entry
 
 
-def _obstacle(why: str, entry: NativeEntry | None) -> str:
-    """Why C cannot call an entry; nothing if it can."""
+def obstacle_of_entry(why: str, entry: NativeEntry | None) -> str:
+    """Why no program but Python's can call an entry; nothing if C can. ``why`` it is not native."""
     if entry is None:
         return why or "it runs as bytecode"
     plan = plan_of_entry(entry)

@@ -7,11 +7,10 @@ call, results. Extents are integer expressions over symbols, which become C expr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from weft.runtime.call.plan import Arena, CallPlan, Open, Pass, plan_of_entry
+from weft.runtime.call.plan import Arena, Pass
 from weft.runtime.call.spec import ParamSpec
 from weft.runtime.export.c_text import (
     DTYPES,
@@ -24,25 +23,13 @@ from weft.runtime.export.c_text import (
     size_text,
 )
 from weft.runtime.export.check_text import CheckText
-from weft.runtime.model.signature import Signature, places
+from weft.runtime.export.described_call import DescribedCall, Item
+from weft.runtime.model.signature import Signature
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.vm.bytecode import NativeEntry
 
-Item = tuple[str, Any]
-"""What a result is made of, and its parts: ``Result`` of weft.runtime.vm.bytecode."""
 
-
-@dataclass(frozen=True)
-class Result:
-    """One tensor that a caller gets: where it comes from, its type, its extents."""
-
-    name: str
-    source: Item
-    dtype: str
-    shape: tuple[int | str, ...]
-
-
-class LibrarySource:
+class LibrarySource(DescribedCall):
     """The C text of one model; ``prefix`` begins the names that C programs see."""
 
     def __init__(
@@ -53,50 +40,8 @@ class LibrarySource:
         offsets: Sequence[int],
         states: Sequence[NDArray],
     ) -> None:
-        self.prefix, self.signature, self.plan = prefix, signature, plan_of_entry(entry)
-        self.offsets = offsets
-        self.state_sizes = [state._array.nbytes for state in states]
-        self.shapes = [state.shape for state in states]
-        self.inputs = [take.param for take in self.plan.takes]
-        self.states = [state.input for state in signature.states]
-        self.names = _leaf_names(signature, self.plan)
-        self.results = self._results()
-
-    @property
-    def public(self) -> list[int]:
-        """The inputs that a caller gives: all but the states."""
-        return [i for i in range(len(self.inputs)) if i not in self.states]
-
-    def _items(self) -> list[tuple[str, object]]:
-        """The outputs of ``main`` as the signature numbers them."""
-        result = self.plan.result
-        if self.signature.unpacked:
-            return list(result[1])
-        return [result]
-
-    def _results(self) -> list[Result]:
-        results: list[Result] = []
-        items = self._items()
-        for index, place in places(self.signature.result, ""):
-            self._flatten(items[index], place.strip(".[]'\"") or "output", results)
-        return results
-
-    def _flatten(self, item: Item, name: str, results: list[Result]) -> None:
-        kind, content = item
-        if kind == "tuple":
-            for number, part in enumerate(content):
-                self._flatten(part, f"{name}_{number}", results)
-        elif kind == "output":
-            output = self.plan.outputs[content]
-            results.append(Result(name, item, output.dtype, output.shape))
-        elif kind == "input":
-            param = self.inputs[content]
-            results.append(Result(name, item, param.dtype, param.shape))
-        elif kind == "shape":
-            for number, extent in enumerate(content):
-                results.append(Result(f"{name}_{number}", ("expr", extent), "int64", ()))
-        else:
-            results.append(Result(name, item, "int64", ()))
+        super().__init__(signature, entry, states)
+        self.prefix, self.offsets = prefix, offsets
 
     # The header.
 
@@ -304,7 +249,7 @@ class LibrarySource:
                 )
             else:
                 copies.append(f"*(int64_t *)out[{number}].data = {c_expression(content)};")
-        items = self._items()
+        items = self.items()
         for place, state in enumerate(self.signature.states):
             copies.append(self._state_copy(place, items[state.output], targets))
         for source, output in self.signature.written:
@@ -422,10 +367,3 @@ _HANDLES: Final[dict[str, str]] = {
     "arena": "work->data", "offsets": "offsets", "constants": "(void *)table",
 }  # fmt: skip
 """Native arguments beside tensors, by the kind of ``Pass``."""
-
-
-def _leaf_names(signature: Signature, plan: CallPlan) -> list[str]:
-    """Names of the native inputs: the places in the model's call where each argument is one."""
-    names = [take.param.name for take in plan.takes]
-    is_nested = any(isinstance(step, Open) for step in plan.checks)
-    return names if is_nested or len(signature.inputs) != len(names) else list(signature.inputs)

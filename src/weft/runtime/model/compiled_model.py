@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from weft.runtime.artifact.weft_file import Artifact, as_path, damage_of, read_file, write_file
+from weft.runtime.artifact.weft_file import Artifact, as_path, damage_of, read_file, write_model
 from weft.runtime.call.tensor_call import TensorCall
 from weft.runtime.model.hot_shapes import HotShapes
 from weft.runtime.model.memory_report import MemoryReport, report_memory
@@ -328,10 +328,12 @@ class CompiledModel(Executable):
     def save(self, path: str | Path) -> None:
         """Write the model to one file, which ``weft.load`` reads (weft.runtime.artifact.weft_file).
 
+        A model for the target ``wasm`` becomes a folder, which node and browsers run.
+
         Raises ArtifactError where the file cannot be written, UnsupportedError where the model
         holds something that has no form on disk.
         """
-        write_file(as_path(path), self.to_bytes())
+        write_model(self.to_artifact(), as_path(path))
 
     def to_bytes(self) -> bytes:
         """What ``save`` writes."""

@@ -16,14 +16,16 @@ from weft.support.errors import ArtifactTargetError
 
 
 class ForeignFunction(PackedFunc):
-    """A compiled function that this process cannot run; ``obstacle`` says why."""
+    """A compiled function that this process cannot run; ``obstacle`` says why, ``advice``
+    where it can be run.
+    """
 
-    __slots__ = ("obstacle", "spec")
+    __slots__ = ("advice", "obstacle", "spec")
 
-    def __init__(self, spec: FunctionSpec, obstacle: str) -> None:
+    def __init__(self, spec: FunctionSpec, obstacle: str, advice: str) -> None:
         super().__init__(self._refuse, spec.name)
         self.spec = spec
-        self.obstacle = obstacle
+        self.obstacle, self.advice = obstacle, advice
 
     @property
     def address(self) -> int:
@@ -36,11 +38,7 @@ class ForeignFunction(PackedFunc):
 
     def _refuse(self, *args: object) -> NoReturn:
         del args
-        raise ArtifactTargetError(
-            f"{self.obstacle}: it cannot be called here; write the model with "
-            "export_library (a library for C) or save (a file for weft.load), copy that to a "
-            "machine of the target, and run it there"
-        )
+        raise ArtifactTargetError(f"{self.obstacle}: it cannot be called here; {self.advice}")
 
 
 CompiledFunction = NativeFunction | ForeignFunction

@@ -45,7 +45,8 @@ class ObjectCode:
         """
         obstacle = obstacle_of(self)
         if obstacle:
-            return {spec.name: ForeignFunction(spec, obstacle) for spec in self.specs}
+            advice = architecture_of(self.triple).runs_elsewhere
+            return {spec.name: ForeignFunction(spec, obstacle, advice) for spec in self.specs}
         program = host_api().load(self.code)
         return {spec.name: cast(NativeFunction, program.function(spec)) for spec in self.specs}
 

@@ -12,9 +12,10 @@ from typing import Final
 
 from weft.backends.cpu.isa.aarch64 import AARCH64
 from weft.backends.cpu.isa.architecture import Architecture
+from weft.backends.cpu.isa.wasm import WASM32
 from weft.backends.cpu.isa.x86 import X86_64
 
-ARCHITECTURES: Final = (X86_64, AARCH64)
+ARCHITECTURES: Final = (X86_64, AARCH64, WASM32)
 _BY_NAME: Final = {name: row for row in ARCHITECTURES for name in (row.name, *row.aliases)}
 _SYSTEMS: Final = (
     "linux", "android", "darwin", "macosx", "ios", "windows", "win32", "freebsd", "netbsd",

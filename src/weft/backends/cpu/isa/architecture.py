@@ -62,6 +62,8 @@ class Architecture:
     """The numbers of the relocation types that weft's code contains."""
     loading: Loading | None = None
     """What the runtime's own loader needs; None: LLVM loads the code."""
+    is_position_independent: bool = True
+    """Whether code finds its data wherever the program is loaded to."""
     pause: Statement = NOTHING
     """Tells the processor that a thread is waiting in a loop for memory to change."""
 
@@ -81,6 +83,13 @@ class Architecture:
     """Features that must stay on: without them LLVM aborts the process at the first call."""
     portable: str = ""
     """For error messages: a target for most processors of the family, and which these are."""
+    runs_elsewhere: str = (
+        "write the model with export_library (a library for C) or save (a file for weft.load), "
+        "copy that to a machine of the target, and run it there"
+    )
+    """For error messages: how a model runs whose code this machine cannot run."""
+    package: str = ""
+    """``module:function`` that writes a model as a folder, where models are no single files."""
 
     # The text of its assembly, as LLVM writes it.
 
@@ -109,8 +118,12 @@ class Architecture:
     registers: tuple[tuple[int, int], ...] = ((0, 32),)
     """(bits, registers): how many registers there are for vectors of at least so many bits, the
     widest first."""
-    fuses: str = ""
-    """What a multiply-add in one instruction, rounded once, needs."""
+    fuses: str | None = ""
+    """What a multiply-add in one instruction, rounded once, needs; None: there is none."""
+    calls_to_fuse: frozenset[int] = frozenset()
+    """Bits of floats for which a function of the backend's runtime multiplies and adds."""
+    converts_half: bool = True
+    """Whether LLVM can convert float16 to and from float32; else integers of its bits do it."""
     has_maximum: bool = False
     """Whether one instruction computes the maximum of two floats, NaN if one of them is NaN."""
     masked: tuple[tuple[int, str], ...] = ()

@@ -75,7 +75,7 @@ def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a p
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:
         target = Target.current(allow_none=True) or Target("llvm")
-        if not ctx.config.get(OPTION, True) or target.kind.name != "llvm":
+        if not ctx.config.get(OPTION, True) or "cpu" not in target.keys:
             return mod
         machine = machine_of(target)
         finder = _Finder(mod, machine)

@@ -1,0 +1,1 @@
+"""The backend of WebAssembly: models as folders that node and browsers run."""

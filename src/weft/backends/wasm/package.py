@@ -1,0 +1,127 @@
+"""A model as a folder for node and browsers.
+
+``model.wasm`` and ``model-relaxed.wasm`` (the code), ``weights.bin`` (the constants behind a table
+of their offsets), ``model.js`` (an ES module), ``model.d.ts``, ``package.json``, ``index.html``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from weft.backends.wasm.code import options_of, unpacked
+from weft.backends.wasm.link import link
+from weft.backends.wasm.module_text import ModuleText
+from weft.backends.wasm.page import page_of
+from weft.codegen.llvm.compile import compile_text
+from weft.runtime.artifact.weft_file import Artifact, write_file
+from weft.runtime.export.described_call import DescribedCall
+from weft.runtime.export.library import obstacle_of_entry
+from weft.runtime.vm.bytecode import NativeEntry
+from weft.support.errors import ArtifactError, UnsupportedError
+from weft.target.target import Target
+
+_ALIGNMENT: Final = 64
+_CALLED: Final = ("aligned_alloc", "free", "weft_fault")
+"""The functions of the runtime that model.js calls."""
+
+
+def write_package(artifact: Artifact, folder: Path) -> None:
+    """Write the folder of a model that was compiled for the target ``wasm``.
+
+    Raises:
+        UnsupportedError: the model needs Python to run, or keeps states between calls.
+        ArtifactError: the folder cannot be written.
+        CodegenError: the code calls functions that WebAssembly lacks.
+    """
+    if folder.suffix in (".weft", ".so"):
+        raise ArtifactError(
+            f"a model for wasm is a folder, got the name of a file, {str(folder)!r}; give the "
+            "path of a folder"
+        )
+    files = package_files(artifact, _name_of(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArtifactError(
+            f"a model for wasm is a folder, and {str(folder)!r} cannot be one: "
+            f"{error.strerror}; give another path"
+        ) from error
+    for name, content in files.items():
+        write_file(folder / name, content)
+
+
+def package_files(artifact: Artifact, name: str) -> dict[str, bytes]:
+    """The files of a model by name; ``name`` is the package's."""
+    entry = _entry(artifact)
+    assert artifact.code is not None
+    text = ModuleText(DescribedCall(artifact.signature, entry, ()), artifact.signature.name)
+    variants = unpacked(artifact.code.code)
+    parts = runtime_objects()
+    exports = (entry.spec.native_symbol, *_CALLED)
+    constants = [artifact.program.constants[number].numpy() for number in entry.constants]
+    described = {
+        "name": name, "version": "1.0.0", "type": "module", "main": "model.js",
+        "types": "model.d.ts", "exports": {".": {"types": "./model.d.ts", "default": "./model.js"}},
+    }  # fmt: skip
+    return {
+        "model.wasm": link([variants.base, *parts], exports),
+        "model-relaxed.wasm": link([variants.relaxed, *parts], exports),
+        "weights.bin": weight_bytes(constants),
+        "model.js": text.module().encode(),
+        "model.d.ts": text.types().encode(),
+        "package.json": (json.dumps(described, indent=2) + "\n").encode(),
+        "index.html": page_of(text).encode(),
+    }
+
+
+def _entry(artifact: Artifact) -> NativeEntry:
+    """The native function of a model; UnsupportedError where JavaScript cannot call it."""
+    function = artifact.program.functions[artifact.entry]
+    reason = obstacle_of_entry(function.why_not_native, function.native)
+    if not reason and artifact.signature.states:
+        reason = "it keeps states between calls"
+    if function.native is None or reason:
+        raise UnsupportedError(
+            f"{artifact.signature.name} cannot be written for wasm: {reason}; "
+            "weft.compile without target= runs it in Python"
+        )
+    return function.native
+
+
+def _name_of(folder: Path) -> str:
+    """A name that npm takes."""
+    return re.sub(r"[^a-z0-9._-]+", "-", folder.name.lower()).strip("._-") or "model"
+
+
+@functools.cache
+def runtime_objects() -> tuple[bytes, ...]:
+    """Object code of what compiled code calls: faults and memory."""
+    text = Path(__file__).with_name("runtime.ll").read_text(encoding="utf-8")
+    return (compile_text(text, options_of(Target("wasm"))),)
+
+
+def weight_bytes(constants: Sequence[np.ndarray]) -> bytes:
+    """Constants one behind the other, each on a boundary of 64 bytes.
+
+    They begin with the offset of each, uint32, which the loader turns into addresses.
+    """
+    at = _up(4 * len(constants))
+    offsets, parts = [], []
+    for constant in constants:
+        offsets.append(at)
+        data = np.ascontiguousarray(constant).tobytes()
+        parts.append(data.ljust(_up(len(data)), b"\0"))
+        at += len(parts[-1])
+    table = np.array(offsets, "<u4").tobytes()
+    return b"".join([table.ljust(_up(len(table)), b"\0"), *parts])
+
+
+def _up(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
