@@ -29,7 +29,7 @@ def finished(task: ms.TuneContext, sketch: tir.Schedule, seed: int) -> tir.Sched
     sch = tir.Schedule(task.mod, seed=seed, debug_mask="all")
     tir.schedule.Trace(sketch.trace.insts, {}).apply_to_schedule(sch)
     sch.enter_postproc()
-    return sch if all(postproc.apply(sch) for postproc in task.postprocs) else None
+    return sch if all(postproc.apply(sch) for postproc in task.space_generator.postprocs) else None
 
 
 def arguments(function) -> list[np.ndarray]:
