@@ -62,14 +62,14 @@ def test_mutated_schedules_compute_the_same():
     task = design_spaces.context(mod, sch_rules="llvm", postprocs="llvm", mutator_probs="llvm")
     changed = 0
     for sketch in task.generate_design_space():
-        for mutator in task.mutator_probs:
+        for mutator in task.space_generator.mutator_probs:
             trace = mutator.apply(sketch.trace)
             if trace is None:
                 continue
             assert trace.as_json() != sketch.trace.as_json()
             sch = weft.tir.Schedule(mod)
             trace.apply_to_schedule(sch)
-            assert all(postproc.apply(sch) for postproc in task.postprocs)
+            assert all(postproc.apply(sch) for postproc in task.space_generator.postprocs)
             result = design_spaces.native(sch.mod)[-1]
             np.testing.assert_allclose(result, wanted[-1], rtol=1e-4, atol=1e-4)
             changed += 1
@@ -80,5 +80,5 @@ def test_a_space_of_the_targets_own_rules():
     mod = weft.IRModule({"main": te.create_prim_func(list(te_workload.matmul(8, 8, 8)))})
     task = ms.TuneContext(mod, target="llvm -num-cores=2", space_generator="post-order-apply")
     assert len(task.generate_design_space()) == 3
-    assert len(task.postprocs) >= 4
-    assert abs(sum(task.mutator_probs.values()) - 1) < 1e-9
+    assert len(task.space_generator.postprocs) >= 4
+    assert abs(sum(task.space_generator.mutator_probs.values()) - 1) < 1e-9

@@ -226,7 +226,7 @@ def object_code(compiled: NativeCode) -> ObjectCode:
     )
 
 
-def _no_kernels(libraries: list[Any]) -> TirExecutable:
+def _no_kernels(libraries: Sequence[Any]) -> TirExecutable:
     return TirExecutable({}, imports=libraries)
 
 

@@ -28,6 +28,7 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import BlockRealize, For, ForKind
 
+_STEPS = "pragma_auto_unroll_max_step"
 _MARKS = (PARALLEL, VECTORIZE, UNROLL_EXPLICIT, UNROLL_IMPLICIT)
 
 
@@ -103,7 +104,9 @@ def _unroll(sch: Schedule, block: BlockRV, loop: LoopRV, limits: _Limits) -> Non
     steps = limits.implicit if limits.explicit is None else limits.explicit
     if steps is None or steps <= 0 or is_spatial(sch.get(block)):
         return
-    sch.annotate(loop, "pragma_auto_unroll_max_step", steps)
+    if _STEPS in sch.get(loop).annotations:  # several blocks share the loop
+        return
+    sch.annotate(loop, _STEPS, steps)
     sch.annotate(loop, "pragma_unroll_explicit", int(limits.explicit is not None))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import weft.tensor_intrin  # noqa: F401 - registers the intrinsics that rules name
+from weft.backends.cpu.tensor_intrin import x86
 from weft.meta_schedule.schedule_rule.add_rfactor import AddRFactor
 from weft.meta_schedule.schedule_rule.apply_custom_rule import ApplyCustomRule
 from weft.meta_schedule.schedule_rule.auto_bind import AutoBind
@@ -21,6 +21,7 @@ from weft.meta_schedule.schedule_rule.multi_level_tiling_with_intrin import (
 from weft.meta_schedule.schedule_rule.parallel_vectorize_unroll import ParallelizeVectorizeUnroll
 from weft.meta_schedule.schedule_rule.random_compute_location import RandomComputeLocation
 from weft.meta_schedule.schedule_rule.reuse_type import ReuseType
+from weft.tir.tensor_intrinsic import TensorIntrin
 
 _RESULTS: Final = ReuseType("may", (1, 2), "global")
 """On CPUs: the tiles of a result may be computed in memory of their own."""
@@ -56,7 +57,10 @@ def _inline_all() -> ScheduleRule:
 def _for_cpu(
     *intrinsics: str, jobs: int = 16, lanes: int = 64, steps: tuple[int, ...] = (0, 16, 64, 512)
 ) -> list[ScheduleRule]:
-    """The rules of a CPU; blocks that compute as one of the intrinsics are tiled around it."""
+    """The rules of a CPU; blocks that compute as one of the intrinsics are tiled around it.
+
+    Intrinsics that nobody has registered are left out.
+    """
     return [
         ApplyCustomRule(),
         InlineConstantScalars(),
@@ -67,6 +71,7 @@ def _for_cpu(
                 name, _CPU_TILES, max_innermost_factor=lanes, reuse_write=_RESULTS
             )
             for name in intrinsics
+            if TensorIntrin.get(name, allow_missing=True) is not None
         ],
         MultiLevelTiling(_CPU_TILES, max_innermost_factor=lanes, reuse_write=_RESULTS),
         ParallelizeVectorizeUnroll(
@@ -86,12 +91,12 @@ def for_llvm() -> list[ScheduleRule]:
 
 def for_avx512() -> list[ScheduleRule]:
     """The rules of x86 with AVX-512BW."""
-    return _for_cpu("dot_16x4_avx512")
+    return _for_cpu(x86.AVX512_DOT_16x4_INTRIN)
 
 
 def for_vnni() -> list[ScheduleRule]:
     """The rules of x86 with VNNI."""
-    return _for_cpu("dot_16x4_vnni")
+    return _for_cpu(x86.VNNI_DOT_16x4_INTRIN)
 
 
 def for_neon() -> list[ScheduleRule]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from weft.ir.functor import collect, mentions
 from weft.tir import op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, flags, independence, surgery, tree
 from weft.tir.schedule.define import primitive
@@ -181,7 +182,8 @@ def _check_block(
     if not state.enable_check:
         return
     block_sref = state.sref_of(realize)
-    checks.check_affine_binding(state, block_sref)
+    if kind is not ForKind.PARALLEL or not _repeats_privately(state, sref, block_sref):
+        checks.check_affine_binding(state, block_sref)
     variable, used = loop_of(sref).loop_var, False
     pinned = independence.pinned_axes(realize.block)
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
@@ -265,31 +267,44 @@ def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -
         )
 
 
+def _repeats_privately(state: ScheduleState, sref: StmtSRef, block_sref: StmtSRef) -> bool:
+    """Whether iterations that run the same instance of a block do so in memory of their own.
+
+    Such are the margins of tiles that a padded input is computed for.
+    """
+    block = tree.block_of(block_sref)
+    return not _stores_again(block) and _seen_outside(sref, block) is None
+
+
 def _check_private(
     state: ScheduleState, sref: StmtSRef, block_sref: StmtSRef, kind: ForKind
 ) -> None:
     """A reduction that every iteration repeats writes memory that only the iteration sees."""
-    block = block_sref.stmt
-    assert isinstance(block, Block)
+    region = _seen_outside(sref, tree.block_of(block_sref))
+    if region is not None:
+        raise RepeatedReductionError(
+            state,
+            f"{name_of(sref)} cannot be {WORDS[kind]}: every iteration computes all of "
+            f"{name_of(block_sref)} into {region.buffer.name}, which is seen outside of it",
+            (sref, block_sref),
+        )
+
+
+def _seen_outside(sref: StmtSRef, block: Block) -> BufferRegion | None:
+    """A region that a block below the loop writes and that is seen outside of the loop."""
     root = tree.scope_of(sref)
     assert root is not None
     assert isinstance(root.stmt, Block)
     allocated = {buffer.data for buffer in root.stmt.alloc_buffers}
     inside = {id(item) for item in tree.all_references(loop_of(sref))}
+    outside = [
+        other
+        for other in tree.all_references(root.stmt)
+        if isinstance(other, Block) and id(other) not in inside and other is not root.stmt
+    ]
     for region in block.writes:
         data = region.buffer.data
-        seen = [
-            other
-            for other in tree.all_references(root.stmt)
-            if isinstance(other, Block)
-            and id(other) not in inside
-            and other is not root.stmt
-            and any(r.buffer.data is data for r in (*other.reads, *other.writes))
-        ]
-        if data not in allocated or seen:
-            raise RepeatedReductionError(
-                state,
-                f"{name_of(sref)} cannot be {WORDS[kind]}: every iteration computes all of "
-                f"{name_of(block_sref)} into {region.buffer.name}, which is seen outside of it",
-                (sref, block_sref),
-            )
+        accesses = (r for other in outside for r in (*other.reads, *other.writes))
+        if data not in allocated or any(r.buffer.data is data for r in accesses):
+            return region
+    return None
