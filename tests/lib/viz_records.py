@@ -379,6 +379,7 @@ def _passes(
         {"functions": lowered},
     ]
     rows = (
+        ("zero_pipeline", "graph", 0, 58.9, 0, 2),
         ("relax.NormalizeBindings", "graph", 1, 0.4, 0, 0),
         ("relax.FoldConstant", "graph", 1, 2.8, 0, 0),
         ("relax.LegalizeOps", "graph", 1, 31.0, 0, 1),
@@ -386,7 +387,6 @@ def _passes(
         ("relax.FuseOps", "graph", 2, 4.4, 1, 1),
         ("relax.FuseTIR", "graph", 2, 12.6, 1, 2),
         ("relax.DeadCodeElimination", "graph", 1, 0.8, 2, 2),
-        ("zero_pipeline", "graph", 0, 58.9, 0, 2),
         ("dlight.ApplyDefaultSchedule", "graph", 0, 44.7, 2, 3),
         ("tir.LowerInitBlock", "lower", 0, 1.2, 3, 3),
         ("tir.ConvertBlocksToOpaque", "lower", 0, 3.1, 3, 4),
@@ -550,7 +550,7 @@ def _record(layers: tuple[Layer, ...], title: str, has_activity: bool = True) ->
         "passes": passes,
         "graphs": [
             _graph(layers, "imported", -1, False),
-            _graph(layers, "after fusion", 5, True),
+            _graph(layers, "after fusion", 6, True),
             _graph(layers, "final", 8, True),
         ],
         "fusion": [

@@ -22,7 +22,7 @@ TOLERANCE = 3.0
 VIEWS = {
     "graph": ("light", "#graph=after%20fusion&group=1"),
     "graph-dark": ("dark", "#graph=after%20fusion&group=1"),
-    "passes": ("light", "#pass=5&view=graph&function=main"),
+    "passes": ("light", "#pass=6&view=graph&function=main"),
     "kernels": ("light", "#kernel=fused_conv2d_add_relu&line=scheduled:22"),
     "memory": ("light", "#memory&buffer=1"),
     "time": ("light", "#time"),

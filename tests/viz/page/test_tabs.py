@@ -132,7 +132,7 @@ def test_passes_that_changed_something_are_marked(show):
 
 
 def test_a_pass_shows_what_it_changed_in_the_text(show):
-    shown = show("cnn", "#pass=5&function=main")
+    shown = show("cnn", "#pass=6&function=main")
     text = shown.tab.locator(".counts").inner_text()
     assert text.startswith("+10 −20")  # eight calls for eighteen, the result's name twice
     assert any("cls.fused_matmul_add_relu" in line for line in shown.texts(".line.added code"))
@@ -155,7 +155,7 @@ def test_equal_lines_are_folded_and_open_again(show):
 
 
 def test_a_pass_shows_what_it_changed_in_the_graph(show):
-    shown = show("cnn", "#pass=5&view=graph&function=main")
+    shown = show("cnn", "#pass=6&view=graph&function=main")
     assert shown.count(".node.added") == 8
     assert shown.count(".node.removed") == 18
     assert shown.count(".node.input:not(.added):not(.removed)") == 1
@@ -324,7 +324,9 @@ def test_the_report_answers_the_usual_questions(show):
     assert len(answers) == 10
     assert answers["Which kernel is slowest, and why?"].startswith("fused_matmul_add_relu, 61.3 µs")
     assert "memory is its limit" in answers["Which kernel is slowest, and why?"]
-    assert answers["Is an inner loop spilled?"] == "1 kernel; most in softmax: 3"
+    assert answers["Is an inner loop spilled?"] == "in 1 kernel, most in softmax: 3"
+    passes = "5 of 12 changed the program; the longest of these was dlight.ApplyDefaultSchedule"
+    assert answers["What did the passes change?"].startswith(passes)
     assert answers["What runs on one thread?"].startswith("4 kernels")
     views = "kernels time graph passes memory time memory time kernels time".split()
     for at, name in enumerate(views):

@@ -12,8 +12,8 @@ ADDRESSES = {
     "#graph=final&node=3": (".node.selected", "relu"),
     "#graph=after%20fusion&group=2": (".side h2", "fused_conv2d1_add1_add2_relu1"),
     "#graph=after%20fusion&group=0&why=1": (".answer", "one reduction"),
-    "#pass=5": (".head h2", "5 · relax.FuseTIR"),
-    "#pass=5&view=graph&function=main": (".detail [aria-pressed=true] >> nth=0", "Graph"),
+    "#pass=6": (".head h2", "6 · relax.FuseTIR"),
+    "#pass=6&view=graph&function=main": (".detail [aria-pressed=true] >> nth=0", "Graph"),
     "#schedule=softmax&step=2": (".step", "sch.parallel(loop=i)"),
     "#kernel=softmax&view=lowered": (".text-column h3", "Lowered"),
     "#kernel=softmax&line=lowered:8": (".line.from", "8"),
@@ -108,11 +108,11 @@ def test_the_search_finds_what_has_a_name_and_the_lines_of_the_kernel(show):
     assert "assembly" in shown.texts(".palette li .tag")
     keyboard.press("Control+a")
     keyboard.type("pass fuse")
-    assert shown.texts(".palette li .name") == ["4 relax.FuseOps", "5 relax.FuseTIR"]
+    assert shown.texts(".palette li .name") == ["5 relax.FuseOps", "6 relax.FuseTIR"]
     keyboard.press("ArrowDown")
     keyboard.press("Enter")
     shown.wait("passes")
-    assert shown.tab.locator("#panel-passes h2").inner_text() == "5 · relax.FuseTIR"
+    assert shown.tab.locator("#panel-passes h2").inner_text() == "6 · relax.FuseTIR"
     keyboard.press("/")
     keyboard.type("nothing is called so")
     assert "Nothing has this name." in shown.texts(".palette li")

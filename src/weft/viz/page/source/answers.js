@@ -44,7 +44,9 @@ function unfused(model) {
 }
 
 function passes(model) {
-  const pass = most(model.passes.filter((item) => item.changed), (item) => item.ms);
+  const callsOthers = ({ index, depth }) => model.passes[index + 1]?.depth > depth;
+  const pass = most(model.passes.filter((item) => item.changed && !callsOthers(item)),
+    (item) => item.ms);
   if (!pass) return null;
   const changed = model.passes.filter((item) => item.changed).length;
   return [`${changed} of ${model.passes.length} changed the program; the longest of these was `
@@ -80,7 +82,7 @@ function alone(model) {
   const rows = [...model.times.values()].filter((time) => time.threads === 1);
   const share = sum(rows.map((row) => row.us)) / (model.totalTime || 1);
   return [rows.length ? `${count(rows.length, "kernel")}, ${percent(share)} of the time`
-    : "nothing", "#time"];
+    : "no kernel", "#time"];
 }
 
 function spills(model) {
@@ -88,7 +90,7 @@ function spills(model) {
   if (!known.length) return null;
   const spilled = known.filter((kernel) => kernel.spills > 0);
   const worst = most(spilled, (kernel) => kernel.spills);
-  return [worst ? `${count(spilled.length, "kernel")}; most in ${worst.name}: ${worst.spills}`
+  return [worst ? `in ${count(spilled.length, "kernel")}, most in ${worst.name}: ${worst.spills}`
     : `none of ${count(known.length, "kernel")}`, format({ kernel: (worst ?? known[0]).name })];
 }
 
