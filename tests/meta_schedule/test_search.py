@@ -30,6 +30,10 @@ def tiled(sch):
 
 def context(strategy, space=tiled, **options):
     options = {"rand_state": 7, "target": LLVM, "num_threads": 1, **options}
+    if strategy == "evolutionary":
+        strategy = ms.search_strategy.EvolutionarySearch(
+            population_size=16, init_min_unmeasured=8, genetic_num_iters=2
+        )
     return ms.TuneContext(product(), space_generator=space, search_strategy=strategy, **options)
 
 
@@ -79,6 +83,7 @@ def test_evolution_measures_no_program_twice_and_ends_when_the_space_is_used_up(
     found = batches(context("evolutionary"), 100, 4)
     programs = [weft.ir.structural_hash(item.sch.mod) for batch in found for item in batch]
     assert len(set(programs)) == len(programs)
+    assert [len(batch) for batch in found[-4:]] == [0, 0, 0, 0]  # the fifth ends the search
     assert 5 <= len(programs) <= 7  # 64 = 1 * 64 = 2 * 32 = ...
 
 
@@ -259,6 +264,10 @@ def test_what_a_scheduler_needs():
         )
     with pytest.raises(IRValueError, match="needs a mod, a space_generator and a search_strategy"):
         tuned(ms.task_scheduler.RoundRobin(), [ms.TuneContext(product())])
+    with pytest.raises(IRValueError, match="Nothing.next_task_id: a task scheduler must have it"):
+        tuned(
+            type("Nothing", (ms.task_scheduler.PyTaskScheduler,), {})(), [context("replay-trace")]
+        )
     with pytest.raises(IRValueError, match="alpha from 0 to 1"):
         ms.task_scheduler.GradientBased(alpha=2)
 

@@ -53,6 +53,7 @@ OPTION_TYPES: Final[dict[str, type]] = {
     "fast-math-reassoc": bool, "system-lib": bool, "link-params": bool, "interface-api": str,
     "unpacked-api": bool, "workspace-byte-alignment": int, "constants-byte-alignment": int,
     "fma-ports": int, "l1d-cache-bytes": int, "l2-cache-bytes": int, "l3-cache-bytes": int,
+    "vtcm-capacity": int,
 }  # fmt: skip
 
 _CPU_ONLY: Final = (
@@ -85,6 +86,7 @@ TAGS: Final[dict[str, dict[str, object]]] = {
     "nvidia/nvidia-a100": _cuda("sm_80"), "nvidia/nvidia-h100": _cuda("sm_90"),
     "nvidia/nvidia-v100": _cuda("sm_70"), "nvidia/tesla-v100": _cuda("sm_70"),
     "nvidia/tesla-p100": _cuda("sm_60"), "nvidia/nvidia-t4": _cuda("sm_75"),
+    "nvidia/geforce-rtx-2080": _cuda("sm_75"),
     "nvidia/geforce-rtx-2080-ti": _cuda("sm_75"), "nvidia/geforce-rtx-3070": _cuda("sm_86"),
     "nvidia/geforce-rtx-3080": _cuda("sm_86"), "nvidia/geforce-rtx-3090": _cuda("sm_86"),
     "nvidia/geforce-rtx-3090-ti": _cuda("sm_86"), "nvidia/geforce-rtx-4090": _cuda("sm_89"),
