@@ -109,11 +109,10 @@ _NAMES = {
     "vulkan": "weft.runtime.device",
 }
 _ROOMS = (
-    "arith", "codegen", "compat", "data", "dlight", "driver", "error", "ir", "nd", "random",
-    "relax", "runtime", "script", "support", "target", "te", "testing", "tir", "topi",
+    "arith", "codegen", "compat", "data", "dlight", "driver", "error", "ir", "meta_schedule", "nd",
+    "random", "relax", "runtime", "script", "support", "target", "te", "testing", "tir", "topi",
 )  # fmt: skip
 _PLANNED = {
-    "meta_schedule": "search for schedules",
     "rpc": "measurement on other machines",
 }
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS, _PLANNED)

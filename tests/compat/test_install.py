@@ -143,7 +143,6 @@ MISSING = [
     ("import tvm.tir.stmt_functors", "did you mean tvm.tir.stmt_functor?"),
     ("import tvm.relay", "relay is gone (last in TVM v0.19); use weft.relax"),
     ("from tvm import autotvm", "autotvm is gone (last in TVM v0.19); use weft.meta_schedule"),
-    ("from tvm import meta_schedule", "TVM 0.20 that weft does not have yet (part of: search"),
     ("import tvm.rpc", "TVM 0.20 that weft does not have yet (part of: measurement"),
     ("from tvm.relax import nothing_like_it", "tvm.relax has no module or name 'nothing_like_it'"),
 ]
