@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from weft.meta_schedule.annotations import (
@@ -23,7 +23,7 @@ from weft.meta_schedule.postproc.contiguous_loops import contiguous_loops
 from weft.meta_schedule.postproc.scheduled_functions import functions
 from weft.tir.expr import IterType
 from weft.tir.schedule import tree
-from weft.tir.schedule.analysis.block_kinds import is_spatial, loop_kind
+from weft.tir.schedule.analysis.block_kinds import is_spatial, loop_kind, would_apply
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import BlockRealize, For, ForKind
@@ -52,7 +52,8 @@ class RewriteParallelVectorizeUnroll(Postproc):
     """Runs the loops of each block in parallel, in vectors and unrolled, as the root's marks say.
 
     Outer spatial loops are fused into one parallel loop, inner ones that go through memory
-    element by element into one vector. Blocks that reduce get pragmas for unrolling.
+    element by element into one vector. Blocks that reduce get pragmas for unrolling. Loops whose
+    iterations the schedule cannot show to be independent stay as they are.
     """
 
     def apply(self, sch: Schedule) -> bool:
@@ -90,14 +91,21 @@ def _rewrite(sch: Schedule, block: BlockRV, limits: _Limits) -> None:
         sch.vectorize(inner)
         outermost = outer if len(loops) > 1 else inner
     else:
-        if counts.parallel > 0:
-            outermost = sch.fuse(*loops[: counts.parallel])
-            sch.parallel(outermost)
-        if counts.vectorize > 0:
-            vector = sch.fuse(*loops[len(loops) - counts.vectorize :])
-            sch.vectorize(vector)
-            outermost = vector if counts.vectorize == len(loops) else outermost
+        outermost = _fused(sch, loops[: max(counts.parallel, 0)], sch.parallel) or outermost
+        inner_loops = loops[len(loops) - counts.vectorize :] if counts.vectorize > 0 else []
+        vector = _fused(sch, inner_loops, sch.vectorize)
+        if vector is not None and len(inner_loops) == len(loops):
+            outermost = vector
     _unroll(sch, block, outermost, limits)
+
+
+def _fused(sch: Schedule, loops: Sequence[LoopRV], run: Callable[[LoopRV], None]) -> LoopRV | None:
+    """Fuse loops and run them in another way; None, and no change, where that is refused."""
+    if not loops or not would_apply(sch, lambda: run(sch.fuse(*loops))):
+        return None
+    fused = sch.fuse(*loops)
+    run(fused)
+    return fused
 
 
 def _unroll(sch: Schedule, block: BlockRV, loop: LoopRV, limits: _Limits) -> None:

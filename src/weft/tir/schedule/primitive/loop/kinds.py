@@ -182,7 +182,7 @@ def _check_block(
     if not state.enable_check:
         return
     block_sref = state.sref_of(realize)
-    if kind is not ForKind.PARALLEL or not _repeats_privately(state, sref, block_sref):
+    if kind is ForKind.THREAD_BINDING or not _repeats_privately(state, sref, block_sref):
         checks.check_affine_binding(state, block_sref)
     variable, used = loop_of(sref).loop_var, False
     pinned = independence.pinned_axes(realize.block)
