@@ -283,9 +283,9 @@ def test_arguments_that_may_share_no_memory_need_python():
         for name in "xy"
     ]
     entry = NativeEntry(FunctionSpec("main", (x, y)), (), ("input", 0))
-    reason = library._obstacle("", entry)
+    reason = library.obstacle_of_entry("", entry)
     assert reason == "its argument y may share no memory with the others"
-    assert library._obstacle("", replace(entry, spec=FunctionSpec("main", (x,)))) == ""
+    assert library.obstacle_of_entry("", replace(entry, spec=FunctionSpec("main", (x,)))) == ""
 
 
 @pytest.mark.parametrize(
