@@ -20,7 +20,9 @@ from weft.tir.schedule.schedule import Schedule
 logger = logging.getLogger("weft.meta_schedule")
 
 
-def MetaScheduleApplyDatabase(work_dir: str | None = None, enable_warning: bool = False) -> Pass:  # noqa: N802 - TVM's name
+def MetaScheduleApplyDatabase(  # noqa: N802 - TVM's name
+    work_dir: str | None = None, enable_warning: bool = False
+) -> Pass:
     """Give each PrimFunc the fastest schedule that a database has for it.
 
     The database is that of the innermost ``with database:``, else the one in ``work_dir``. A

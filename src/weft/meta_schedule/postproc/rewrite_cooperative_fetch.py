@@ -15,7 +15,7 @@ from weft.meta_schedule.target_facts import target_of, warp_size
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Cast
 from weft.tir.schedule.instruction import Instruction
-from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import Block, BufferStore
 
@@ -70,14 +70,16 @@ class RewriteCooperativeFetch(Postproc):
                 threads["threadIdx.x"] = self._warp_size or 1
             elif inst.kind.name == "Annotate" and inst.attrs == [COOPERATIVE_FETCH]:
                 block = _input(inst)
+                assert isinstance(block, BlockRV)
                 copies.append(_Copy(block, _number(sch, inst.inputs[1]), dict(threads)))
         return copies
 
 
-def _input(inst: Instruction) -> BlockRV:
+def _input(inst: Instruction) -> BlockRV | LoopRV:
     """The block or loop that an instruction is about."""
     variable = inst.inputs[0]
-    return variable  # type: ignore[return-value]
+    assert isinstance(variable, BlockRV | LoopRV)
+    return variable
 
 
 def _number(sch: Schedule, value: object) -> int:

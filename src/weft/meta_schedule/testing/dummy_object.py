@@ -21,7 +21,7 @@ class DummyRunnerFuture(RunnerFuture):
     def result(self) -> RunnerResult:
         """Five to ten random times, in seconds."""
         count = random.randint(5, 10)  # noqa: S311 - numbers for tests
-        return RunnerResult([random.uniform(5, 30) for _ in range(count)], None)  # noqa: S311
+        return RunnerResult([random.uniform(5, 30) for _ in range(count)], None)  # noqa: S311 - the same
 
 
 class DummyBuilder(Builder):
