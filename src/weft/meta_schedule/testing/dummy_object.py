@@ -20,8 +20,9 @@ class DummyRunnerFuture(RunnerFuture):
 
     def result(self) -> RunnerResult:
         """Five to ten random times, in seconds."""
-        count = random.randint(5, 10)  # noqa: S311 - numbers for tests
-        return RunnerResult([random.uniform(5, 30) for _ in range(count)], None)  # noqa: S311 - the same
+        numbers = random.Random()  # noqa: S311 - numbers for tests
+        count = numbers.randint(5, 10)
+        return RunnerResult([numbers.uniform(5, 30) for _ in range(count)], None)
 
 
 class DummyBuilder(Builder):
