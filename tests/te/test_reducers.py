@@ -199,7 +199,7 @@ A = te.placeholder((4,), name="A")
         (lambda: te.sum(A[K], axis=["k"]), TypeError, "sum: an axis must be a te.reduce_axis"),
         (lambda: te.max(A[K], axis=te.thread_axis((0, 4), "threadIdx.x", "t")), ValueError,
          "max: t is no reduction axis; use te.reduce_axis"),
-        (lambda: te.sum(A, axis=K), TypeError, "expected an expression or a number, got Tensor"),
+        (lambda: te.sum(A, axis=K), TypeError, "got the whole tensor A; topi.sum"),
         (lambda: te.sum(A[K], axis=K, init=te.const(1, "int32")), TypeError,
          "sum: a component is float32, its combination is int32"),
         (lambda: te.sum((A[K], A[K]), axis=K), TypeError, "unsupported operand|expected"),

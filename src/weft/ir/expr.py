@@ -8,11 +8,13 @@ slot ``operators``, so that constant folding and type promotion are in one place
 
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
 from weft.ir.node import Node, derived, field, node, register_conversion, with_slots
+from weft.ir.numpy_calls import apply_ufunc
 from weft.ir.type import Type
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -83,8 +85,20 @@ class ExprOp:
     def __bool__(self) -> bool:
         raise IRValueError(
             "a symbolic expression has no truth value; use tir.all, tir.any or tir.Not for and, "
-            "or, not, and tir.if_then_else or tir.Select for a choice"
+            "or, not, tir.max or tir.min for max, min, and tir.if_then_else or tir.Select for a "
+            "choice"
         )
+
+    def __float__(self) -> float:
+        raise IRTypeError(
+            "an expression has no value before the program runs: float(x) is "
+            'x.astype("float32"), and functions of math are in te and tir, such as te.exp(x)'
+        )
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
+    ) -> object:
+        return apply_ufunc(ufunc, method, inputs, options, "te")
 
     def equal(self, other: ExprLike) -> PrimExpr:
         """The ``EQ`` node of both."""
@@ -266,6 +280,8 @@ def as_prim_expr(value: ExprLike) -> PrimExpr:
     if unwrap is not None:
         expr: PrimExpr = unwrap()
         return expr
+    if isinstance(value, types.EllipsisType):
+        raise IRTypeError("expected an index or a number, got `...`; write each index: A[i, j]")
     raise IRTypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
 
 

@@ -117,3 +117,7 @@ def __getattr__(name: str) -> Any:
         return sys.modules[__name__]
     name = _PROXIES.get(name, name)
     return getattr(_build, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({"function", "macro", "rewriter", "Call", *dir(_build)})

@@ -82,3 +82,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     return getattr(_names, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({"macro", "prim_func", *dir(_names)})

@@ -1,5 +1,8 @@
 """Tensor expressions: tensors computed element by element, and their TensorIR functions."""
 
+from typing import NoReturn
+
+from weft.support.missing import MissingNameError
 from weft.te.operation import (
     BaseComputeOp,
     ComputeOp,
@@ -181,3 +184,19 @@ __all__ = [
     "truncmod",
     "var",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Raise the error for a name that is not here: the nearest ones, or what replaces it."""
+    if name == "create_schedule":
+        raise MissingNameError(
+            "te.create_schedule was left behind by TVM; write "
+            "sch = weft.tir.Schedule(te.create_prim_func([A, B]))",
+            name,
+            list,
+            "",
+        )
+    raise MissingNameError(f"te has no name {name!r}", name, lambda: PUBLIC, "te.")
+
+
+PUBLIC = tuple(name for name in globals() if not name.startswith("_"))

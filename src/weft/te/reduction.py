@@ -82,11 +82,12 @@ def comm_reducer(fcombine: Combine, fidentity: Identity, name: str = "reduce") -
 
     def reducer(
         expr: Any,
-        axis: Any,
+        axis: Any = None,
         where: ExprLike | None = None,
         init: Any = None,
         *args: ExprLike,
     ) -> Any:
+        _check_arguments(name, expr, axis)
         if isinstance(axis, IterVar | list | tuple):
             return _reduce(name, fcombine, fidentity, (expr, axis, where, init))
         result = fcombine(expr, axis)
@@ -101,6 +102,26 @@ def comm_reducer(fcombine: Combine, fidentity: Identity, name: str = "reduce") -
         f"``where`` holds; with expressions for ``axis`` and further arguments, the {name} of all."
     )
     return reducer
+
+
+def _check_arguments(name: str, expr: object, axis: object) -> None:
+    """Refuse whole tensors, and reductions without a reduction axis."""
+    if hasattr(expr, "op") and hasattr(expr, "value_index"):
+        raise IRTypeError(
+            f"te.{name}: expected an element such as x[i, k], got the whole tensor "
+            f"{getattr(expr, 'name', '')}; "
+            f"topi.{name}(x, axis=1) reduces a tensor, or: "
+            f"{_example(name)}"
+        )
+    if axis is None:
+        raise IRTypeError(f"te.{name}: the axis is missing; {_example(name)}")
+
+
+def _example(name: str) -> str:
+    return (
+        "k = te.reduce_axis((0, 8), name='k'); "
+        f"te.compute((4,), lambda i: te.{name}(x[i, k], axis=k))"
+    )
 
 
 def _reduce(

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, Union
 
+import numpy as np
+
 from weft.ir.expr import ExprLike, ExprOp, PrimExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node, with_slots
+from weft.ir.numpy_calls import apply_ufunc
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
 from weft.support.operator_methods import operator, operators
@@ -91,6 +94,11 @@ class Tensor(Node):
 
     def _check_(self) -> None:
         self.dtype = DataType(self.dtype)
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
+    ) -> object:
+        return apply_ufunc(ufunc, method, inputs, options, "topi")
 
     @property
     def ndim(self) -> int:

@@ -138,8 +138,12 @@ class Buffer(Node):
 def check_rank(buffer: Buffer, count: int) -> None:
     """Raise IRIndexError unless the buffer has ``count`` dimensions."""
     if count != len(buffer.shape):
+        rank = len(buffer.shape)
+        indices = ", ".join("ijklmnop"[:rank]) if 0 < rank <= 8 else ""
+        hint = f"; write {buffer.name}[{indices}]" if indices else ""
         raise IRIndexError(
-            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, got {count} indices"
+            f"buffer {buffer.name} has {rank} {'dimension' if rank == 1 else 'dimensions'}, "
+            f"got {count} {'index' if count == 1 else 'indices'}{hint}"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
@@ -85,6 +85,14 @@ class PrimFunc(BaseFunc):
         self.provenance = None
         self.struct_info = None
         self.span, self._cache, self._summary = span, None, 0
+
+    def __call__(self, *arguments: object) -> NoReturn:
+        """Raise an IRTypeError: a program is built before it is called."""
+        name = str(self.attrs.get("global_symbol") or "main")
+        raise IRTypeError(
+            f"{name} is a program, not a Python function: build it, then call what that gives: "
+            f'built = weft.build({name}, target="llvm"); built["{name}"](...)'
+        )
 
     def with_body(self, new_body: Stmt, span: Span | None = None) -> Self:
         """The function with another body."""

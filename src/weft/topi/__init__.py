@@ -4,6 +4,9 @@ Each module holds one family; ``weft.topi.nn`` has those of neural networks. Imp
 also defines arithmetic of whole tensors: ``A + B``.
 """
 
+from typing import NoReturn
+
+from weft.support.missing import MissingNameError
 from weft.te.tensor import register_tensor_operators
 from weft.topi import broadcast, image, math, nn, tag, utils, vision
 from weft.topi.broadcast import (
@@ -130,3 +133,11 @@ register_tensor_operators(
     floor_mod=floor_mod, power=power, negative=negative, less=less, less_equal=less_equal,
     greater=greater, greater_equal=greater_equal, equal=equal, cast=cast,
 )  # fmt: skip
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Raise the error for an operator that is not here: it names the nearest."""
+    raise MissingNameError(f"topi has no operator {name!r}", name, lambda: _PUBLIC, "topi.")
+
+
+_PUBLIC = tuple(name for name in globals() if not name.startswith("_"))

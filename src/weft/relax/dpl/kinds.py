@@ -123,6 +123,12 @@ class DFPattern(Pattern):
         if matcher.first(self, expr) or matcher.failure is None:
             return None
         pattern, expr = matcher.failure
+        if isinstance(expr, Var):
+            place = "a parameter, which has no value to look into"
+            if var2val is None:
+                place = "a variable; give var2val=relax.analysis.get_var2val(function) to look at "
+                place += "its value"
+            return f"expected {pattern!r}, found {expr}: {place}"
         return f"expected {pattern!r}, found {expr}"
 
     def used_by(self, other: DFPattern | PatternSeq, index: int = -1) -> PatternSeq:

@@ -45,6 +45,7 @@ from weft.relax.op.definition import FUNCTIONS, Namespace, function_of_plugin
 from weft.relax.op.linear_algebra import linear
 from weft.relax.op.selection import masked_fill
 from weft.support import slots
+from weft.support.missing import MissingNameError
 
 _OTHERS = (
     "builtin", "ccl", "dense", "distributed", "image", "linalg", "linear", "masked_fill", "memory",
@@ -67,7 +68,7 @@ def __getattr__(name: str) -> Callable[..., Call]:
     if function is None:
         if any(item.startswith(f"{name}.") for item in FUNCTIONS):
             return Namespace(name)
-        raise AttributeError(f"there is no graph operator {name!r}")
+        raise MissingNameError(f"there is no graph operator {name!r}", name, _names, "relax.op.")
     return function
 
 

@@ -332,6 +332,12 @@ class Operators:
     def __getattr__(self, name: str) -> object:
         return operator(f"{self.prefix_}.{name}")
 
+    def __dir__(self) -> list[str]:
+        start = f"relax.{self.prefix_}."
+        return sorted(
+            [name.removeprefix(start) for name in Op.list_op_names() if name.startswith(start)]
+        )
+
     def __repr__(self) -> str:
         return f"R.{self.prefix_}"
 
@@ -355,12 +361,21 @@ def operator(name: str) -> object:
     if plugins.load_group(plugins.OPERATORS):
         return operator(name)
 
-    def known() -> set[str]:
-        operators = {item.removeprefix("relax.") for item in registered if item[:6] == "relax."}
-        return {*operators, *NAMES, *globals()}
-
     text = f"R.{name} is neither an operator nor a part of the language"
-    raise MissingNameError(text, name, known, "R.")
+    raise MissingNameError(text, name, lambda: {*_known_names(), *globals()}, "R.")
+
+
+def _known_names() -> set[str]:
+    registered = Op.list_op_names()
+    operators = {item.removeprefix("relax.") for item in registered if item[:6] == "relax."}
+    own = [name for name, item in globals().items() if _is_own(item) and name[0] != "_"]
+    return {*operators, *NAMES, *FUNCTIONS, *own}
+
+
+def _is_own(value: object) -> bool:
+    """Whether a function belongs to the language: it is defined by a module of this package."""
+    place = str(getattr(value, "__module__", None))
+    return callable(value) and place.startswith(__name__.rpartition(".")[0])
 
 
 def _plain(op: Op) -> abc.Callable[..., Call]:
@@ -376,3 +391,8 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     return operator(name)
+
+
+def __dir__() -> list[str]:
+    importlib.import_module("weft.relax.op")  # which registers the operators
+    return sorted({name.partition(".")[0] for name in _known_names()})

@@ -224,5 +224,9 @@ def _known_names() -> set[str]:
     return known | {name for name in dir(_op) if not name.startswith("_")}
 
 
+def __dir__() -> list[str]:
+    return sorted(_known_names())
+
+
 def _is_of(value: object, module: str) -> bool:
     return getattr(value, "__module__", None) == module

@@ -6,6 +6,7 @@ Each adds to the innermost block that is being built. Parameters are TVM 0.20's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
 from weft.script.ir_builder.base import IRBuilder, as_attributes
@@ -19,6 +20,7 @@ from weft.script.ir_builder.tir_frame import (
 )
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.missing import MissingNameError
 from weft.tir import op as tir_op
 from weft.tir.access import extent_between
 from weft.tir.buffer import BufferRegion
@@ -129,7 +131,15 @@ def block_attr(attrs: Mapping[str, object]) -> None:
     frame.annotations = as_attributes("T.block_attr", attrs)
 
 
-class axis:  # noqa: N801 - written T.axis.spatial
+class _Axes(type):
+    """The class of ``axis``: a name that is not there is an error with the nearest names."""
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        known = [item for item in vars(cls) if not item.startswith("_")]
+        raise MissingNameError(f"there is no T.axis.{name}", name, lambda: known, "T.axis.")
+
+
+class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
     """The axes of a block: variables that are bound to the loops around, each with its kind.
 
     The kind says how the iterations may be ordered: those of a spatial axis in any order and at

@@ -109,7 +109,10 @@ def last_block(what: str) -> BlockFrame:
     """The innermost frame, which must be a block; ``what`` needs it."""
     frame = IRBuilder.current().last(BlockFrame)
     if frame is None:
-        raise IRValueError(f"{what} must stand directly inside `with T.block(...)`")
+        raise IRValueError(
+            f"{what} must stand directly inside `with T.block(...)`; put the statements of the "
+            'innermost loop into one: with T.block("C"):'
+        )
     return frame
 
 

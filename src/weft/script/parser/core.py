@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from weft.ir.expr import GlobalVar
 from weft.ir.global_info import GlobalInfo
 from weft.script.ir_builder.base import IRBuilder
+from weft.script.parser import advice
 from weft.script.parser.evaluator import Evaluator, Values, Words
 from weft.script.parser.mistakes import Mistake
 from weft.script.parser.scope import Scopes
@@ -54,6 +55,7 @@ class Parser:
         self.evaluator.call = self.call
         self.evaluator.fallback = self.fallback
         self.evaluator.attribute_of = self.attribute
+        self.evaluator.advice = self.advice
         self.dialect = "ir"
         self.returned: list[object] = []
         self.macro_depth = 0
@@ -119,6 +121,30 @@ class Parser:
         macro = getattr(function, "expand_macro", None)
         if macro is not None:
             return macro(self, args, kwargs)
+        with self.advice(function, args, node):
+            return self._call(function, args, kwargs)
+
+    @contextlib.contextmanager
+    def advice(
+        self, function: Callable[..., object], args: Values, node: ast.Call
+    ) -> Iterator[None]:
+        """Give words that help to errors of Python's and numpy's functions on expressions."""
+        if self.dialect == "relax" and advice.is_silent(function):
+            self._advise(function, args, node, None)
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            self._advise(function, args, node, error)
+            raise
+
+    def _advise(
+        self, function: Callable[..., object], args: Values, node: ast.Call, error: Exception | None
+    ) -> None:
+        words = advice.instead(self.dialect, function, args)
+        if words is not None:
+            raise self.evaluator.error(node, words) from error
+
+    def _call(self, function: Callable[..., object], args: Values, kwargs: Words) -> object:
         special = CALLS.get(self.dialect)
         if special is not None:
             return special(self, function, args, kwargs)

@@ -20,8 +20,8 @@ from weft.support.diagnostics import Source, render
 from weft.support.errors import DiagnosticError, IRTypeError, IRValueError, TVMError
 from weft.support.span import Span
 from weft.tir import op as tir_op
-from weft.tir.buffer import BufferRegion
-from weft.tir.expr import And, Not, Or
+from weft.tir.buffer import Buffer, BufferRegion
+from weft.tir.expr import And, Not, Or, Var
 
 Values = list[Any]
 """The positional arguments of a call in a script."""
@@ -85,6 +85,9 @@ class Evaluator:
         self.fallback: Callable[[str], object] | None = None
         self.attribute_of: Callable[[object, str], object] = getattr
         self.call: Callable[[Callable[..., object], Values, Words, ast.Call], object] = _plain_call
+        self.advice: Callable[
+            [Callable[..., object], Values, ast.Call], contextlib.AbstractContextManager[None]
+        ] = _no_advice
 
     def span(self, node: ast.AST) -> Span:
         """The location of ``node``."""
@@ -197,6 +200,7 @@ class Evaluator:
 
     def binary(self, node: ast.BinOp) -> object:
         lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
+        check_no_buffer(lhs, rhs)
         return BINARY[type(node.op)](literal(lhs, rhs), literal(rhs, lhs))
 
     def unary(self, node: ast.UnaryOp) -> object:
@@ -356,6 +360,8 @@ class Evaluator:
         except TypeError:
             if count != 1:
                 what = f"expected {count} values to unpack, got one {type(value).__name__}"
+                if isinstance(value, Var):
+                    what = f"expected {count} variables, but the right side gives one"
                 raise self.error(target, what) from None
             values = [value]
         star = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
@@ -372,6 +378,12 @@ class Evaluator:
         return pairs
 
 
+def _no_advice(
+    function: Callable[..., object], args: Values, node: ast.Call
+) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
 def _plain_call(
     function: Callable[..., object], args: Values, kwargs: Words, node: ast.Call
 ) -> object:
@@ -381,6 +393,17 @@ def _plain_call(
 def operand(value: object) -> Any:
     """A value as an operator takes it: regions of buffers become vector loads."""
     return as_value(value) if isinstance(value, BufferRegion) else value
+
+
+def check_no_buffer(*operands: object) -> None:
+    """Refuse arithmetic of whole buffers."""
+    for value in operands:
+        if isinstance(value, Buffer):
+            indices = ", ".join("ijklmnop"[: len(value.shape)])
+            raise IRTypeError(
+                f"expected a number or an element, got the whole buffer {value.name}; "
+                f"loop over the elements and write {value.name}[{indices}]"
+            )
 
 
 def literal(value: object, beside: object) -> object:

@@ -247,6 +247,8 @@ def visit_expr(parser: Parser, node: ast.Expr) -> None:
         IRBuilder.name("_", build.emit_match_cast(value.value, value.struct_info))
         return
     if not isinstance(value, Expr):
+        if value is Ellipsis:
+            parser.error(node, "`...` stands for code that is still missing; write bindings here")
         parser.error(node, f"expected a statement, got {type(value).__name__}")
     var = IRBuilder.name("_", build.emit(value))
     info = var.struct_info

@@ -19,7 +19,7 @@ from weft.relax.op.definition import FUNCTIONS
 from weft.script.ir_builder.relax import Operators
 from weft.script.ir_builder.tir_block import axis
 from weft.script.ir_builder.tir_value import DTypeConstructor
-from weft.script.parser.evaluator import BINARY, Evaluator, literal, operand
+from weft.script.parser.evaluator import BINARY, Evaluator, check_no_buffer, literal, operand
 from weft.script.parser.scope import PLAIN_BUILTINS, Scopes
 from weft.script.parser.text_limits import Budget, call_builtin
 from weft.script.parser.text_names import Namespace
@@ -144,7 +144,9 @@ class TextEvaluator(Evaluator):
         if id(function) in _BUILTINS:
             if function is range:
                 return self.call(function, args, kwargs, node)
-            return self.budget.check(call_builtin(function, args, kwargs, self.operation))
+            with self.advice(function, args, node):
+                result = call_builtin(function, args, kwargs, self.operation)
+            return self.budget.check(result)
         if not self._is_own(node.func):
             check_callable(function)
         return self.budget.check(self.call(function, args, kwargs, node))
@@ -156,6 +158,7 @@ class TextEvaluator(Evaluator):
 
     def binary(self, node: ast.BinOp) -> object:
         lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
+        check_no_buffer(lhs, rhs)
         return self.operation(node.op, literal(lhs, rhs), literal(rhs, lhs))
 
     def relation(self, kind: ast.cmpop, left: object, right: object) -> object:
@@ -194,6 +197,8 @@ def allowed_attribute(value: object, name: str) -> object:
         return getattr(value, name)
     elif any(isinstance(value, kind) and name in names for kind, names in METHODS):
         return getattr(value, name)
+    if value is axis:
+        return getattr(axis, name)  # raises: it names the nearest
     what = value.__name__ if isinstance(value, type) else type(value).__name__
     raise IRAttributeError(f"{what} has no attribute {name!r} that a script's text can use")
 

@@ -26,6 +26,12 @@ from weft.tir.expr import Call, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Stmt
 
+RESULTS = (
+    "a PrimFunc writes its results into buffers that the caller gives: make the result the last "
+    'parameter, C: T.Buffer((8,), "float32"), and leave `return` out'
+)
+UNFINISHED = "`...` stands for code that is still missing; write statements here, or pass for none"
+
 
 def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> PrimFunc:
     """The PrimFunc of a decorated definition."""
@@ -104,6 +110,8 @@ def _declared_type(parser: Parser, node: ast.FunctionDef) -> Type | None:
     if isinstance(value, Var):
         return value.type_annotation
     if not isinstance(value, PrimType | TupleType):
+        if isinstance(value, Buffer):
+            parser.error(node.returns, f"expected a result type such as T.int32 or None; {RESULTS}")
         parser.error(node.returns, "expected a result type such as T.int32 or None")
     return value
 
@@ -236,7 +244,10 @@ def _note_shadowing(parser: Parser, name: str, node: ast.AST) -> None:
 def _store(parser: Parser, target: ast.Subscript, value: Any) -> None:
     buffer = parser.evaluate(target.value)
     if not isinstance(buffer, Buffer):
-        parser.error(target.value, f"expected a buffer to store into, got {_kind(buffer)}")
+        hint = ""
+        if type(buffer).__module__.partition(".")[0] in ("numpy", "torch"):
+            hint = '; memory of a PrimFunc is made by T.alloc_buffer((8,), "float32")'
+        parser.error(target.value, f"expected a buffer to store into, got {_kind(buffer)}{hint}")
     indices = parser.evaluate(target.slice)
     with parser.guard(target):
         build.buffer_store(buffer, value, indices)
@@ -321,6 +332,8 @@ def visit_expr(parser: Parser, node: ast.Expr) -> None:
         build.evaluate(value)
     elif isinstance(value, Var | Buffer | tuple | list):
         return
+    elif value is Ellipsis:
+        parser.error(node, UNFINISHED)
     else:
         parser.error(node, f"expected a statement, got {_kind(value)}")
 
@@ -338,7 +351,11 @@ def visit_return(parser: Parser, node: ast.Return) -> None:
     """``return x``: the call ``T.ret(x)``."""
     if node.value is None:
         parser.error(node, "expected a value to return; a PrimFunc writes results into buffers")
-    build.evaluate(tir_op.ret(as_prim_expr(operand(parser.evaluate(node.value)))))
+    value = parser.evaluate(node.value)
+    if isinstance(value, Buffer | tuple | list):
+        what = f"the buffer {value.name}" if isinstance(value, Buffer) else "several values"
+        parser.error(node, f"expected a number to return, got {what}; {RESULTS}")
+    build.evaluate(tir_op.ret(as_prim_expr(operand(value))))
 
 
 @statement("tir", ast.Pass)

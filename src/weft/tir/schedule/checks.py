@@ -101,7 +101,10 @@ def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> N
             )
 
 
-BEFORE_DECOMPOSING: Final = "do this before decompose_reduction, which keeps the kinds of loops"
+BEFORE_DECOMPOSING: Final = (
+    "do this before decompose_reduction, which keeps the kinds of loops: sch.parallel, "
+    "sch.vectorize and sch.reorder first, then sch.decompose_reduction"
+)
 
 
 def check_affine_binding(state: ScheduleState, sref: StmtSRef) -> None:

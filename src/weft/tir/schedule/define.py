@@ -169,9 +169,18 @@ def _wrong(kind: InstructionKind, key: str, wanted: str, value: object) -> NoRet
     )
 
 
+def _factors(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, int):
+        return _wrong(kind, key, f"a list such as [None, {value}], one for each new loop", value)
+    return _wrong(kind, key, "a list such as [None, 4], one for each new loop", value)
+
+
 _CHECKS: dict[str, Check] = {
     "BlockRV": _block, "BlockRV | str": _block, "LoopRV": _loop, "BlockRV | LoopRV": _place,
     "BlockRV | LoopRV | str": _place, "bool": _flag, "int": _number, "str": _text,
+    "list[int | ExprRV | None]": _factors,
 }  # fmt: skip
 
 

@@ -9,13 +9,14 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, as_prim_expr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.support.errors import IRIndexError, IRKeyError, IRTypeError, IRValueError
+from weft.support.missing import MissingNameError
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -35,6 +36,17 @@ FORK_FACTOR: Final = 1999999973
 
 class Session(ABC):
     """A program that primitives rewrite, and the methods that they share."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raise the error for a method that is not there: it names the nearest."""
+        known = [item for item in dir(type(self)) if not item.startswith("_")]
+        raise MissingNameError(f"a schedule has no {name}", name, lambda: known, "sch.")
+
+    def __repr__(self) -> str:
+        names = ", ".join([var.name_hint for var in self.state.roots])
+        count = len(self.trace.insts) if self.trace is not None else 0
+        steps = "1 step" if count == 1 else f"{count} steps"
+        return f"Schedule(functions=[{names}], {steps}); sch.show() prints the program"
 
     def __init__(
         self,

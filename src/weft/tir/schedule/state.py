@@ -75,8 +75,11 @@ class ScheduleState:
     def _add_function(self, var: GlobalVar, func: PrimFunc) -> None:
         if not isinstance(func.body, BlockRealize):
             raise ScheduleError(
-                f"Schedule: function {var.name_hint} has no root block, its body is a "
-                f"{type(func.body).__name__}: it is lowered already; schedule before tir passes"
+                f"Schedule: function {var.name_hint} has no block, its body is a "
+                f"{type(func.body).__name__}, and schedules work on blocks\n"
+                'in a script, put each store into one: with T.block("B"): '
+                "vi = T.axis.spatial(8, i); B[vi] = ...\n"
+                "a function that passes have lowered already is scheduled before them"
             )
         references = [id(item) for item in tree.all_references(func.body)]
         if len(set(references)) < len(references) or not self._stmt2ref.keys().isdisjoint(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.support.missing import MissingNameError
 from weft.te.tensor import Tensor
 from weft.topi.math import fast_exp, fast_tanh, sigmoid, tanh
 from weft.topi.nn import activation
@@ -57,7 +58,7 @@ from weft.topi.transform import flatten
 def __getattr__(name: str) -> Callable[..., Tensor]:
     """The activation of that name."""
     if name not in activation.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise MissingNameError(f"topi.nn has no operator {name!r}", name, __dir__, "topi.nn.")
     function: Callable[..., Tensor] = getattr(activation, name)
     return function
 

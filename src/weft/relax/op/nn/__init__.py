@@ -23,6 +23,7 @@ from weft.relax.op.nn import (
 from weft.relax.op.nn.attention import attention  # not the module of that name
 from weft.relax.op.nn.dense import dense  # likewise
 from weft.relax.op.nn.recurrent_layer import recurrent_layer  # likewise
+from weft.support.missing import MissingNameError
 
 
 def _names() -> list[str]:
@@ -36,7 +37,9 @@ def __getattr__(name: str) -> Callable[..., Call]:
     """The operator of that name."""
     function = FUNCTIONS.get(f"nn.{name}") or function_of_plugin(f"nn.{name}", __name__)
     if function is None:
-        raise AttributeError(f"there is no graph operator nn.{name}")
+        raise MissingNameError(
+            f"there is no graph operator nn.{name}", name, _names, "relax.op.nn."
+        )
     return function
 
 
