@@ -105,6 +105,16 @@ def test_failures_are_learned_as_the_slowest(new_model):
     assert scores[:60].mean() > scores[60:].mean() + 0.1
 
 
+def test_times_of_zero_are_learned(new_model):
+    model = new_model(num_warmup_samples=1)
+    some = candidates(20, 0)
+    results = [RunnerResult([0.0, 0.0], None)] * 10 + [RunnerResult([1.0], None)] * 10
+    model.update(CONTEXT, some, results)
+    scores = model.predict(CONTEXT, some)
+    assert np.isfinite(scores).all()
+    assert scores[:10].mean() > scores[10:].mean()
+
+
 def test_a_file_has_the_model_and_its_data(new_model, tmp_path):
     model, path = new_model(num_warmup_samples=10), str(tmp_path / "model")
     for task in (matmul(8), matmul(16)):

@@ -26,7 +26,7 @@ class PackSum:
         self.ys = np.zeros(len(xs)) if ys is None else np.asarray(ys, np.float64)
         rows = np.concatenate(xs) if len(xs) else np.zeros((0, 1))
         label = None if ys is None else self.ys[self.ids]
-        self.dmatrix = xgboost.DMatrix(data=rows, label=label)
+        self.dmatrix = xgboost.DMatrix(data=rows, label=label, nthread=1)
 
     def predict_with_score(self, pred: Matrix) -> Matrix:
         """The score of each candidate from those of its rows."""

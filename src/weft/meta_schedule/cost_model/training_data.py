@@ -21,6 +21,9 @@ Matrix: TypeAlias = NumpyArray[np.floating[Any]]
 FAILED: Final = 1e10
 """Seconds of a program that could not be measured."""
 
+_LEAST: Final = 1e-10
+"""Seconds that any program takes; a runner of the user may say 0."""
+
 
 class FeatureGroup:
     """The measured candidates of one task.
@@ -86,7 +89,7 @@ def costs_of(results: Sequence[RunnerResult]) -> Matrix:
         else FAILED
         for result in results
     ]
-    return np.array(costs, np.float64)
+    return np.maximum(np.array(costs, np.float64), _LEAST)
 
 
 def write_data(file: BinaryIO, data: TrainingData, **arrays: NumpyArray[Any]) -> None:

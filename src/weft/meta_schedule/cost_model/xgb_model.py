@@ -19,6 +19,9 @@ from weft.meta_schedule.logging import get_logger
 from weft.support.config import usable_processors
 
 _ROUNDS: Final = 10000
+_ROWS_A_THREAD: Final = 20000
+"""Rows that are worth a thread. With few, threads wait for each other: 60 candidates of two threads
+take five seconds where other processes compile, of one thread half a second."""
 _PROGRESS: Final = 1e-4
 """By how much an error has to fall to count as progress; scores are from 0 to 1."""
 _logger = get_logger(__name__)
@@ -55,7 +58,8 @@ class XGBModel(LearnedModel):
         verbose_eval: progress is logged every so many rounds.
         average_peak_n: candidates of the metric ``a-peak``.
         adaptive_training: train only when the data has grown by a fifth.
-        num_tuning_cores: threads of xgboost; all of this process by default.
+        num_tuning_cores: the most threads of xgboost, which takes fewer for few candidates; those
+            of this process by default.
         tree_method: how xgboost builds trees.
 
     Needs the package xgboost (``pip install 'weft[xgboost]'``).
@@ -90,8 +94,9 @@ class XGBModel(LearnedModel):
 
     def _train(self, features: list[Matrix], scores: Matrix) -> None:
         pack = PackSum(features, scores)
+        threads = min(self.config.nthread or 1, 1 + len(pack.ids) // _ROWS_A_THREAD)
         self.booster = xgboost.train(
-            self.config.to_dict(),
+            {**self.config.to_dict(), "nthread": threads},
             pack.dmatrix,
             num_boost_round=_ROUNDS,
             obj=lambda predicted, _: pack.obj_square_error(predicted),
