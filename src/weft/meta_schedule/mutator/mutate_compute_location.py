@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.meta_schedule.mutator.replaying import ReplayingMutator
 from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive.sampling import compute_locations
+from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.trace import Trace
 
 
@@ -20,7 +21,9 @@ class MutateComputeLocation(ReplayingMutator):
             inst: Instruction, inputs: list[object], _attrs: list[object], decision: object
         ) -> object:
             if inst.kind.name == "SampleComputeLocation":
-                places = compute_locations(sch, inputs[0])  # type: ignore[arg-type]
+                block = inputs[0]
+                assert isinstance(block, BlockRV)
+                places = compute_locations(sch, block)
                 current = int(str(getattr(decision, "value", decision)))
                 others = [place for place in sorted(places) if place != current]
                 if others:
