@@ -123,7 +123,7 @@ def test_more_work_than_threads_leaves_a_serial_loop():
 def test_threads_share_a_copy():
     task = design_spaces.context(
         weft.IRModule({"main": product(64)}), GPU,
-        sch_rules=[rule for rule in ms.ScheduleRule.create("cuda")[:2]],
+        sch_rules=ms.ScheduleRule.create("cuda")[:2],
         postprocs=[postproc.RewriteCooperativeFetch()],
     )  # fmt: skip
     sch = task.generate_design_space()[0]
