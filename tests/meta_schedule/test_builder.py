@@ -16,7 +16,7 @@ import pytest
 import weft
 from tests.lib.tuning_programs import matmul, tiled
 from weft.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder, PyBuilder
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
 from weft.target import Target
 
 LLVM = Target("llvm")
@@ -204,6 +204,28 @@ def test_workers_end_with_their_parent(what):
     wait_for_end(pid)
 
 
+def test_the_files_of_trials_go_with_the_process():
+    program = """
+        import os
+        from tests.lib.tuning_programs import matmul
+        from weft.meta_schedule.builder import BuilderInput, LocalBuilder
+        from weft.target import Target
+
+        [result] = LocalBuilder(max_workers=1).build([BuilderInput(matmul(4), Target("llvm"))])
+        pid = os.fork()
+        if not pid:
+            raise SystemExit
+        os.waitpid(pid, 0)
+        print(result.artifact_path, os.path.isfile(result.artifact_path))
+    """
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    path, was_there = done.stdout.split()
+    assert was_there == "True"
+    assert not os.path.exists(os.path.dirname(os.path.dirname(path)))
+
+
 def test_ctrl_c_is_for_the_parent():
     builder = LocalBuilder(max_workers=1, f_build=lambda *_: time.sleep(0.5), f_export=str)
     future = builder.submit(INPUT)
@@ -224,6 +246,40 @@ def test_kinds_and_classes_of_users():
     assert isinstance(Builder.create("local", max_workers=1), LocalBuilder)
     with pytest.raises(IRValueError, match="expected a kind of 'local', got 'remote'"):
         Builder.create("remote")
+
+
+@pytest.mark.slow
+def test_every_outcome_of_many_builds_is_that_of_its_program():
+    """Crashes, hangs, exits, errors and good builds in any order, two at once."""
+
+    def fail(mod, target, params):
+        kind = int(mod.get_attr("kind"))
+        if kind == 1:
+            os.abort()
+        if kind == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == 3:
+            raise ValueError("refused")
+        while kind == 4:
+            time.sleep(0.01)
+        return weft.build(mod, target)
+
+    random = np.random.default_rng(0)
+    kinds = random.permutation([0] * 30 + [1] * 5 + [2] * 5 + [3] * 15 + [4] * 5).tolist()
+    inputs = [BuilderInput(matmul(8).with_attr("kind", kind), LLVM) for kind in kinds]
+    expected = ["None", "SIGABRT", "SIGKILL", "ValueError: refused", "Timeout, killed after 20"]
+    with_faults = LocalBuilder(max_workers=2, f_build=fail, timeout_sec=20)
+    results = with_faults.build(inputs)
+    assert len(results) == 60
+    for kind, result in zip(kinds, results, strict=True):
+        assert expected[kind] in str(result.error_msg)
+        assert (result.artifact_path is not None) == (kind == 0)
+
+
+def test_a_program_that_is_no_python_starts_no_worker(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/usr/bin/program")
+    with pytest.raises(TVMError, match="program is no Python; build and measure by a builder"):
+        LocalBuilder(max_workers=1).build([INPUT])
 
 
 def test_a_killed_worker_is_replaced(builder):

@@ -74,7 +74,7 @@ def test_sources_are_made_at_the_first_wish(rt):
 
 def test_what_is_not_there_says_so(rt):
     for call in (
-        lambda: rt.export_library("m.so"), lambda: rt.save("m.ll"), system_lib,
+        lambda: rt.save("m.ll"), system_lib,
         lambda: rt.time_evaluator("main", nd.cpu(), cache_flush_bytes=1),
     ):  # fmt: skip
         with pytest.raises(NotImplementedError, match=r"not available"):

@@ -10,9 +10,10 @@ _NAMES = {
     "ExtractedTask": "weft.meta_schedule.extracted_task",
     "FeatureExtractor": "weft.meta_schedule.feature_extractor.base",
     "MeasureCallback": "weft.meta_schedule.task_scheduler.base",
+    "MeasureCandidate": "weft.meta_schedule.candidate",
+    "Profiler": "weft.meta_schedule.profiler",
     "Mutator": "weft.meta_schedule.mutator.base",
     "Postproc": "weft.meta_schedule.postproc.base",
-    "Profiler": "weft.meta_schedule.profiler",
     "Runner": "weft.meta_schedule.runner.base",
     "ScheduleRule": "weft.meta_schedule.schedule_rule.base",
     "SearchStrategy": "weft.meta_schedule.search_strategy.base",
@@ -28,8 +29,9 @@ _NAMES = {
     "tune_tir": "weft.meta_schedule.tir_integration",
 }
 _ROOMS = (
-    "arg_info", "builder", "cost_model", "database", "feature_extractor", "measure_callback",
-    "mutator", "postproc", "relax_integration", "runner", "schedule_rule", "search_strategy",
-    "space_generator", "task_scheduler", "testing", "tir_integration", "trace_apply", "utils",
+    "arg_info", "builder", "candidate", "cost_model", "database", "feature_extractor", "logging",
+    "measure_callback", "mutator", "postproc", "profiler", "relax_integration", "runner",
+    "schedule_rule", "search_strategy", "space_generator", "task_scheduler", "testing",
+    "tir_integration", "trace_apply", "tune_context", "utils",
 )  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, _ROOMS)

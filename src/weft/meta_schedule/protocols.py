@@ -70,6 +70,10 @@ class Part:
     def __str__(self) -> str:
         return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
 
+    def _outer(self) -> Self:
+        """The object itself: in TVM a class of the user reaches its part in C++ by this."""
+        return self
+
     def clone(self) -> Self:
         """A copy that can be given to another task."""
         return copy.copy(self)

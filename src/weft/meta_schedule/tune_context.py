@@ -62,11 +62,11 @@ class TuneContext(Context):
             search_strategy = SearchStrategy.create(search_strategy)
         self.search_strategy = search_strategy
         self.task_name = task_name
-        self.rand_state = rand_state
         self.num_threads = _threads(num_threads)
         self.logger = logger or logging.getLogger("weft.meta_schedule")
-        start = rand_state if rand_state != -1 else random.SystemRandom().randrange(_SEEDS)
-        self._random = random.Random(start)
+        is_given = rand_state != -1
+        self.rand_state = rand_state if is_given else random.SystemRandom().randrange(1, _SEEDS)
+        self._random = random.Random(self.rand_state)
         self.initialize()
 
     def initialize(self) -> None:

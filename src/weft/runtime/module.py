@@ -196,10 +196,10 @@ class Module:
         )
 
     def save(self, file_name: str, fmt: str = "") -> None:
-        """Not available yet: artefacts on disk come with a later release."""
+        """Not available: ``export_library`` writes compiled modules."""
         raise UnsupportedError(
-            f"cannot write {file_name!r}: saving compiled modules is not available yet; "
-            f"get_source({fmt!r}) gives the code"
+            f"cannot write {file_name!r}: save is not available; export_library writes a compiled "
+            f"module, get_source({fmt!r}) gives the code"
         )
 
     def export_library(self, file_name: str, **kwargs: object) -> None:

@@ -95,3 +95,21 @@ def test_the_instruction_is_named_where_a_primitive_stumbles(
     monkeypatch.setattr(tir.Schedule, "split", stumbling)
     with pytest.raises(IRValueError, match=r"instruction 2 \(Split\) has arguments that the prim"):
         apply(given)
+
+
+def test_a_trace_is_read_without_a_schedule() -> None:
+    given = trace()
+    again = Trace.from_json(given)
+    assert again.as_json() == given
+    schedule = tir.Schedule(doubled)
+    again.apply_to_schedule(schedule)
+    tir.schedule.testing.assert_structural_equal_ignore_global_symbol(
+        schedule.mod, apply(given).mod
+    )
+    assert again.with_decision(again.insts[0], [1], False).get_decision(again.insts[0]) == [1]
+
+
+@pytest.mark.parametrize("given", [None, [[]], [[["Split", []]], []], [[["Fly", [], [], []]], []]])
+def test_what_is_no_trace_is_not_read(given: Any) -> None:
+    with pytest.raises(TVMError, match="expected|there is no instruction 'Fly'"):
+        Trace.from_json(given)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -39,7 +42,7 @@ def default_build(
 @register_func("meta_schedule.builder.default_export")
 def default_export(mod: Module) -> str:
     """Write a module into a new temporary folder; returns the path of the file."""
-    path = os.path.join(tempfile.mkdtemp(prefix="weft-trial-"), "kernels.bin")
+    path = os.path.join(tempfile.mkdtemp(prefix="trial-"), "kernels.bin")
     mod.export_library(path)
     return path
 
@@ -86,7 +89,7 @@ class LocalBuilder(Builder):
         self.initializer = initializer
         self.f_build, self.f_export = f_build, f_export
         self._pool = WorkerPool(
-            partial(_prepare, f_build, f_export),
+            partial(_prepare, f_build, f_export, trial_folder()),
             max_workers=self.max_workers,
             limits=Limits(timeout_sec, memory_bytes, _NICE),
             initializer=initializer,
@@ -123,7 +126,22 @@ def _pass_on(done: Future[Outcome], result: Future[BuilderResult]) -> None:
         result.set_result(BuilderResult(outcome.value, None))
 
 
-def _prepare(f_build: Given, f_export: Given) -> Callable[..., str]:
+@functools.cache
+def trial_folder() -> str:
+    """The folder of this process's temporary files of trials, which goes when the process ends."""
+    folder, owner = tempfile.mkdtemp(prefix="weft-trials-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # a forked child leaves it to its parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+def _prepare(f_build: Given, f_export: Given, folder: str) -> Callable[..., str]:
+    """Called in a worker process: the function that compiles a module, and gives its file."""
+    tempfile.tempdir = folder
     build, export = function_of(f_build, default_build), function_of(f_export, default_export)
 
     def build_and_export(

@@ -17,7 +17,7 @@ from weft.support.errors import UnsupportedError
 
 _FOLDER: Final = "weft.meta_schedule.cost_model"
 _KINDS: Final = {
-    "xgb": f"{_FOLDER}.xgb_model:XGBModel",
+    "xgb": f"{_FOLDER}:XGBModel",  # its facade says what to install where xgboost is not
     "mlp": f"{_FOLDER}.mlp_model:MLPModel",
     "random": f"{_FOLDER}.random_model:RandomModel",
     "none": f"{_FOLDER}.base:CostModel",

@@ -218,7 +218,7 @@ def _close_all() -> None:
 def _forget() -> None:
     """In a forked child: close its copies of the pipes, which would keep the processes alive."""
     for state in list(_STATES):
-        state.is_closed = True
+        state.is_closed, state.lock = True, threading.Lock()
         for process in state.processes:
             process.let_go()
         state.processes = set()

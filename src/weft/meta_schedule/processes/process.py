@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from weft.codegen.llvm.worker_process import can_start
 from weft.meta_schedule.processes import worker
 from weft.meta_schedule.processes.worker import Limits, read_message, write_message
 from weft.support.errors import TVMError
@@ -45,12 +46,17 @@ class Process:
     """
 
     def __init__(self, setup: bytes, limits: Limits) -> None:
+        if not can_start():
+            raise TVMError(
+                f"cannot start a worker process: {sys.executable or 'this program'} is no Python; "
+                "build and measure by a builder and a runner of your own (PyBuilder, PyRunner)"
+            )
         self.limits = limits
         self.resident = self.jobs = 0
         self._told = 0
         self._errors = _anonymous_file()
         folder = str(Path(worker.__file__).parents[3])
-        path = [folder, *[entry for entry in sys.path if entry and entry != folder]]
+        path = [folder, *[entry or os.getcwd() for entry in sys.path if entry != folder]]
         env = {
             **os.environ, "PYTHONPATH": os.pathsep.join(path), "WEFT_COMPILE_WORKERS": "0",
             "PYTHONSAFEPATH": "1",
@@ -132,7 +138,9 @@ class Process:
         self._told = os.fstat(self._errors.fileno()).st_size
 
     def signal(self, number: int) -> None:
-        """Send a signal to it and to what it started."""
+        """Send a signal to it and to what it started, unless it has ended."""
+        if self._process.returncode is not None:  # its number may be another's by now
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 

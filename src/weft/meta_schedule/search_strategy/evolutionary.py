@@ -36,7 +36,8 @@ class EvolutionarySearch(SearchStrategy):
     Args:
         population_size: schedules of a generation. TVM has 512; each costs some milliseconds here.
         init_measured_ratio: the share of the first generation that the database gives.
-        init_min_unmeasured: with fewer random schedules than these the search ends.
+        init_min_unmeasured: the fewest random schedules to begin with; if so many cannot be
+            sampled, the search ends.
         max_fail_count: how many rounds of sampling may give nothing.
         genetic_num_iters: generations of a batch.
         genetic_mutate_prob: how often a schedule is changed before it enters a generation.
@@ -49,7 +50,7 @@ class EvolutionarySearch(SearchStrategy):
         *,
         population_size: int = 64,
         init_measured_ratio: float = 0.2,
-        init_min_unmeasured: int = 1,
+        init_min_unmeasured: int = 50,
         max_fail_count: int = 5,
         genetic_num_iters: int = 4,
         genetic_mutate_prob: float = 0.85,
@@ -180,11 +181,13 @@ class _Search:
     def _sampled(self, count: int) -> list[Schedule]:
         """Random schedules of the design space."""
         schedules: list[Schedule] = []
-        for _ in range(self.options.max_fail_count):
-            for _ in range(count - len(schedules)):
-                sch = self._replayed(Trace(self.random.choice(self.traces).insts))
-                schedules += [] if sch is None else [sch]
-            if len(schedules) >= self.options.init_min_unmeasured:
+        failures = 0
+        while len(schedules) < self.options.init_min_unmeasured:
+            traces = [Trace(self.random.choice(self.traces).insts) for _ in range(count)]
+            sampled = [sch for trace in traces if (sch := self._replayed(trace)) is not None]
+            schedules += sampled
+            failures += not sampled
+            if failures >= self.options.max_fail_count:
                 break
         return schedules
 

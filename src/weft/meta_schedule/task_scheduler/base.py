@@ -100,6 +100,7 @@ class TaskScheduler(Part):
     @abstractmethod
     def next_task_id(self) -> int:
         """The task whose batch is drafted next, which must not be running; -1: none."""
+        raise IRValueError(f"{type(self).__name__}.next_task_id: a task scheduler must have it")
 
     def tune(
         self,
@@ -195,7 +196,7 @@ class TaskScheduler(Part):
         else:
             task.ctx.logger.info(
                 "%s: %.4f ms, %.2f GFLOP/s; best %.2f GFLOP/s", trial, task.latency_ms[-1],
-                task.flop / task.latency_ms[-1] / 1e6, task.flop / task.best_ms / 1e6,
+                _gflops(task.flop, task.latency_ms[-1]), _gflops(task.flop, task.best_ms),
             )  # fmt: skip
 
     def terminate_task(self, task_id: int) -> None:
@@ -217,7 +218,7 @@ class TaskScheduler(Part):
         rows = [head]
         for number, task in enumerate(self.tasks_):
             is_measured = task.best_ms < FAILED_MS
-            speed = f"{task.flop / task.best_ms / 1e6:9.2f}" if is_measured else f"{'-':>9}"
+            speed = f"{_gflops(task.flop, task.best_ms):9.2f}" if is_measured else f"{'-':>9}"
             time = f"{task.best_ms * 1e3:12.2f}" if is_measured else f"{'-':>12}"
             rows.append(
                 f"{number:3} {task.ctx.task_name[:32]:32} {task.flop:12.0f} "
@@ -229,6 +230,11 @@ class TaskScheduler(Part):
     def print_tuning_statistics(self) -> None:
         """Log the table of the tasks."""
         logger.info("%s", self.statistics())
+
+
+def _gflops(flop: float, milliseconds: float) -> float:
+    """The speed in GFLOP/s; infinite for a time of zero, which a coarse clock gives."""
+    return flop / milliseconds / 1e6 if milliseconds else float("inf")
 
 
 def run_ms(run_secs: Sequence[float]) -> float:

@@ -57,13 +57,22 @@ def verify_trace_roundtrip(
     for form in formats:
         replayed = Schedule(mod, debug_mask=debug_mask)
         if form == "json":
-            Trace.apply_json_to_schedule(json.loads(json.dumps(trace.as_json())), replayed)
+            stored = json.loads(json.dumps(trace.as_json()))
+            Trace.apply_json_to_schedule(stored, replayed)
+            _check_read(stored)
         elif form == "python":
             _run_python(trace, replayed)
         else:
             raise IRValueError(f"text_format: expected 'python' or 'json', got {form!r}")
         assert_structural_equal_ignore_global_symbol(replayed.mod, sch.mod)
     return replayed
+
+
+def _check_read(stored: object) -> None:
+    """Raise IRValueError unless ``Trace.from_json`` reads the trace that was stored."""
+    again = json.loads(json.dumps(Trace.from_json(stored).as_json()))
+    if again != stored:
+        raise IRValueError(f"Trace.from_json: expected {stored}, got {again}")
 
 
 def _run_python(trace: Trace, sch: Schedule) -> None:
