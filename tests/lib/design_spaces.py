@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,20 @@ from weft.tir import interp
 CPU = "llvm -num-cores=2"
 
 
-def context(mod: weft.IRModule, target: str = CPU, **parts: Any) -> Any:
+def context(mod: weft.IRModule, target: str = CPU, **parts: Any) -> ms.TuneContext:
     """A task with a space of the given rules, postprocessors and mutators (none by default)."""
     chosen = {"sch_rules": [], "postprocs": [], "mutator_probs": {}, **parts}
     generator = ms.space_generator.PostOrderApply(**chosen)
     return ms.TuneContext(mod, target=target, space_generator=generator, rand_state=7)
 
 
-def sketches(mod: weft.IRModule, target: str = CPU, **parts: Any) -> Any:
+def sketches(mod: weft.IRModule, target: str = CPU, **parts: Any) -> list[tir.Schedule]:
     """The schedules that the rules give."""
-    return context(mod, target, **parts).generate_design_space()
+    spaces: list[tir.Schedule] = context(mod, target, **parts).generate_design_space()
+    return spaces
 
 
-def finished(task: Any, sketch: tir.Schedule, seed: int) -> tir.Schedule | None:
+def finished(task: ms.TuneContext, sketch: tir.Schedule, seed: int) -> tir.Schedule | None:
     """A sketch with decisions drawn anew, after the postprocessors; None if one refuses it."""
     sch = tir.Schedule(task.mod, seed=seed, debug_mask="all")
     tir.schedule.Trace(sketch.trace.insts, {}).apply_to_schedule(sch)
@@ -35,7 +35,7 @@ def finished(task: Any, sketch: tir.Schedule, seed: int) -> tir.Schedule | None:
     return sch if all(postproc.apply(sch) for postproc in task.space_generator.postprocs) else None
 
 
-def arguments(function: Any) -> list[np.ndarray]:
+def arguments(function: tir.PrimFunc) -> list[np.ndarray]:
     """Random numbers for all buffers of a function; results are overwritten."""
     generator = np.random.default_rng(3)
     buffers = [function.buffer_map[param] for param in function.params]
@@ -45,7 +45,7 @@ def arguments(function: Any) -> list[np.ndarray]:
     ]
 
 
-def interpreted(function: Any) -> list[np.ndarray]:
+def interpreted(function: tir.PrimFunc) -> list[np.ndarray]:
     """The arguments after a run of the interpreter."""
     values = arguments(function)
     interp.run(function, *values)
@@ -67,10 +67,10 @@ def row_sums(rows: int, columns: int) -> weft.IRModule:
     return weft.IRModule({"main": te.create_prim_func([data, sums])})
 
 
-def chain(size: int = 16, last: Callable[[Any], Any] = lambda value: value * 2.0) -> weft.IRModule:
+def chain(size: int = 16) -> weft.IRModule:
     """Three steps element by element: blocks ``B``, ``C``, ``D``."""
     data = te.placeholder((size, size), name="A")
     first = te.compute((size, size), lambda i, j: data[i, j] + 1.0, name="B")
     second = te.compute((size, size), lambda i, j: te.exp(first[i, j]), name="C")
-    third = te.compute((size, size), lambda i, j: last(second[i, j]), name="D")
+    third = te.compute((size, size), lambda i, j: second[i, j] * 2.0, name="D")
     return weft.IRModule({"main": te.create_prim_func([data, third])})

@@ -14,7 +14,6 @@ from weft.meta_schedule.protocols import Context
 from weft.meta_schedule.target_facts import target_of, warp_size
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Cast
-from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import Block, BufferStore
@@ -63,23 +62,18 @@ class RewriteCooperativeFetch(Postproc):
         copies = []
         for inst in sch.trace.insts:
             if inst.kind.name == "Bind" and str(inst.attrs[0]).startswith("threadIdx."):
-                extent = constant_extent(sch.get(_input(inst)))
+                loop = inst.inputs[0]
+                assert isinstance(loop, LoopRV)
+                extent = constant_extent(sch.get(loop))
                 if extent is not None:
                     threads[str(inst.attrs[0])] = extent
             elif inst.kind.name == "Annotate" and inst.attrs == [WARP_EXECUTION]:
                 threads["threadIdx.x"] = self._warp_size or 1
             elif inst.kind.name == "Annotate" and inst.attrs == [COOPERATIVE_FETCH]:
-                block = _input(inst)
+                block = inst.inputs[0]
                 assert isinstance(block, BlockRV)
                 copies.append(_Copy(block, _number(sch, inst.inputs[1]), dict(threads)))
         return copies
-
-
-def _input(inst: Instruction) -> BlockRV | LoopRV:
-    """The block or loop that an instruction is about."""
-    variable = inst.inputs[0]
-    assert isinstance(variable, BlockRV | LoopRV)
-    return variable
 
 
 def _number(sch: Schedule, value: object) -> int:

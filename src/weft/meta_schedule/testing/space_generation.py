@@ -122,4 +122,4 @@ def print_sketches(sketches: Sequence[Schedule]) -> None:
         sch.mod.show()
         assert sch.trace is not None
         for inst, decision in sch.trace.decisions.items():
-            print(f'("{inst.kind.name}", {decision}),')  # noqa: T201 - that is what it is for
+            print(f'("{inst.kind.name}", {decision}),')  # noqa: T201 - the same

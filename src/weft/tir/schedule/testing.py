@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from weft.ir.expr import PrimExpr
 from weft.ir.module import IRModule
@@ -13,6 +14,7 @@ from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.expr import Cast
 from weft.tir.function import PrimFunc
+from weft.tir.index_map import IndexMap
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.trace import Trace
 
@@ -74,7 +76,8 @@ def _check_read(stored: object) -> None:
 
 
 def _run_python(trace: Trace, sch: Schedule) -> None:
-    names: dict[str, object] = {"sch": sch, "T": _Constants()}
+    own = SimpleNamespace(tir=SimpleNamespace(IndexMap=IndexMap))  # a map with its inverse
+    names: dict[str, object] = {"sch": sch, "T": _Constants(), "tvm": own}
     exec("\n".join(trace.as_python()), names)  # noqa: S102 - text that weft itself has written
 
 
