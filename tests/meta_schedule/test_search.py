@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -305,6 +307,16 @@ def test_tune_tir_finds_a_schedule_that_computes_the_same(tmp_path):
     assert ms.tir_integration.compile_tir(database, product(32), LLVM) is None
     with pytest.raises(IRValueError, match="the module has no PrimFunc"):
         ms.tune_tir(weft.IRModule({}), LLVM, str(tmp_path), 1)
+
+
+def test_without_xgboost_another_model_ranks_candidates(tmp_path, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    database = ms.tune_tir(
+        product(), LLVM, str(tmp_path), 2, num_trials_per_iter=2, space=tiled,
+        strategy="replay-trace", builder=DummyBuilder(), runner=DummyRunner(), num_tuning_cores=1,
+    )  # fmt: skip
+    assert len(database) == 2
+    assert "a small neural network ranks candidates instead" in caplog.text
 
 
 def test_functions_with_a_space_of_their_own_or_none(tmp_path):

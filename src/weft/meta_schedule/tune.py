@@ -15,6 +15,7 @@ from weft.meta_schedule.runner.base import Runner
 from weft.meta_schedule.task_scheduler.base import MeasureCallback, TaskScheduler
 from weft.meta_schedule.tune_context import TuneContext
 from weft.support.errors import IRValueError
+from weft.support.facade import MissingPackageError
 
 Callbacks: TypeAlias = MeasureCallback | Sequence[MeasureCallback] | str
 logger = logging.getLogger("weft.meta_schedule")
@@ -46,7 +47,8 @@ def tune_tasks(  # noqa: PLR0913 - TVM's signature
         max_trials_per_task: the most trials of one task; by default those of all.
         num_trials_per_iter: the trials of one batch.
         builder, runner, database, cost_model, task_scheduler: objects, or the names that their
-            ``create`` knows. "xgb" is "random" where xgboost is not installed.
+            ``create`` knows. Where xgboost is not installed, "xgb" is "mlp", and a warning says
+            so.
         measure_callbacks: what hears of each batch; "default" keeps, learns and cleans up.
         module_equality: when two modules are one workload: "structural", "ignore-ndarray" or
             "anchor-block".
@@ -87,4 +89,8 @@ def _callbacks(given: Callbacks) -> Sequence[MeasureCallback]:
 def _model(given: CostModel | str | None, threads: int) -> CostModel | None:
     if given is None or isinstance(given, CostModel):
         return given
-    return CostModel.create(given, num_tuning_cores=threads)
+    try:
+        return CostModel.create(given, num_tuning_cores=threads)
+    except MissingPackageError as error:
+        logger.warning("%s; a small neural network ranks candidates instead", error)
+        return CostModel.create("mlp")
