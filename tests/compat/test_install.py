@@ -189,7 +189,8 @@ def test_an_unknown_operator_is_an_error(run_program):
     """)
     assert out.splitlines() == [
         "there is no graph operator 'softmix'",
-        "there is no graph operator nn.softmix",
+        "there is no graph operator nn.softmix; did you mean relax.op.nn.softmax, "
+        "relax.op.nn.softsign, relax.op.nn.log_softmax?",
     ]
 
 

@@ -74,7 +74,7 @@ def test_access_pointers_carry_their_mask():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda b: tir.BufferStore(b, 1.0, [0]), "buffer A has 2 dimensions, got 1 indices"),
+        (lambda b: tir.BufferStore(b, 1.0, [0]), "buffer A has 2 dimensions, got 1 index"),
         (lambda b: tir.decl_buffer((4,), data="p"), "expected data to be a Var, got str"),
         (lambda b: tir.decl_buffer((4,), "flot32"), "expected a data type"),
         (lambda b: tir.decl_buffer((4,), strides=("s",)), "expected strides .* got 's'"),

@@ -14,7 +14,7 @@ from typing import Final
 
 import weft
 from weft.backends.cpu.isa import architecture_of
-from weft.codegen.cache import cache_folder
+from weft.cli.caches import described
 from weft.runtime.threads.parallel import num_threads
 from weft.target.codegen import llvm_version_major
 from weft.target.host import host_cpu, host_features, llvm_options
@@ -53,7 +53,8 @@ def findings() -> Iterator[tuple[str, str]]:
     yield "features", known or "none that weft's kernels use"
     yield "cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
     yield "threads", f"{num_threads()} for parallel loops"
-    yield "cache", _cache()
+    yield "cache of code", described("objects")
+    yield "cache of models", f"{described('models')}; weft cache --clear deletes both"
     yield "C compiler", shutil.which("cc") or "none: export_library needs one, .weft files do not"
 
 
@@ -62,12 +63,3 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
-
-
-def _cache() -> str:
-    folder = cache_folder()
-    if folder is None:
-        return "off"
-    files = [entry for entry in folder.rglob("*") if entry.is_file()] if folder.exists() else []
-    size = sum(entry.stat().st_size for entry in files)
-    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB"

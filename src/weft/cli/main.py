@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+import weft
 from weft.cli.errors import error_text, write_traceback
 from weft.support.errors import InternalError, TVMError
 from weft.support.plugins import load_module
@@ -25,6 +26,7 @@ COMMANDS: Final = {
     "compare": ("weft.cli.compare", "find the first operator or pass whose result differs"),
     "ops": ("weft.cli.ops", "list the operators of a model and which of them weft has"),
     "doctor": ("weft.cli.doctor", "tell versions, CPU features, threads and caches"),
+    "cache": ("weft.cli.caches", "tell the size of weft's caches, or clear them"),
     "demo": ("weft.cli.demo", "classify FashionMNIST with compiled models"),
 }
 """Subcommand -> (its module, which has ``add_arguments`` and ``run`` and is loaded when needed; its
@@ -65,6 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """The parser of the command line; only the chosen subcommand's arguments are there."""
     parser = argparse.ArgumentParser(prog="weft", description="A machine-learning compiler")
+    parser.add_argument("--version", action="version", version=f"weft {weft.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)

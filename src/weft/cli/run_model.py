@@ -7,6 +7,7 @@ import io
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from weft.cli.compile_model import described_inputs
 from weft.runtime.artifact.weft_file import write_file
 from weft.support.errors import IRValueError, TVMError
 from weft.support.files import open_regular
+
+SOURCES: Final = (".onnx", ".pt2", ".pt", ".pth", ".py", ".safetensors")
+"""The ends of names of files that are models, but not compiled ones."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +41,11 @@ def run(options: argparse.Namespace) -> int:
     """Run the model, and write its results or print a summary of them."""
     if options.output is not None and options.output.suffix not in (".npz", ".npy"):
         raise IRValueError(f"--output {options.output}: expected a name that ends in .npz or .npy")
+    if options.model.suffix in SOURCES:
+        raise IRValueError(
+            f"{options.model}: expected a compiled model, got one of another framework; first "
+            f"weft compile {options.model} -o {options.model.stem}.weft"
+        )
     model = weft.load(options.model, num_threads=options.threads)
     args, kwargs = read_inputs(options.input)
     start = time.perf_counter()

@@ -7,12 +7,14 @@ structure: as torch tensors if one went in, else as numpy arrays. Any number of 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -47,6 +49,11 @@ from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.errors import IRValueError, TVMError, UnsupportedError
 from weft.support.public_entry import public_entry, tell_fault
+
+FOREIGN_FORMATS: Final = (".onnx", ".pt", ".pt2", ".pth", ".safetensors", ".so", ".py")
+"""The ends of names under which a user expects another format than weft's."""
+MANY_THREADS: Final = max(256, 8 * (os.cpu_count() or 1))
+"""More threads than that are taken for a slip of the hand."""
 
 
 class CompiledModel(Executable):
@@ -108,6 +115,12 @@ class CompiledModel(Executable):
 
     @num_threads.setter
     def num_threads(self, count: int | None) -> None:
+        if isinstance(count, int) and count > MANY_THREADS:
+            warnings.warn(
+                f"num_threads={count}: this machine has {os.cpu_count()} cores; more threads than "
+                "cores slow every call down. None uses the process's number",
+                stacklevel=2,
+            )
         self._num_threads = count
         self._tensor_call = None  # one has the number in it
         if self.hot_shapes is not None:
@@ -333,7 +346,13 @@ class CompiledModel(Executable):
         Raises ArtifactError where the file cannot be written, UnsupportedError where the model
         holds something that has no form on disk.
         """
-        write_model(self.to_artifact(), as_path(path))
+        target = as_path(path)
+        if target.suffix in FOREIGN_FORMATS:
+            raise IRValueError(
+                f"save: a compiled model is no {target.suffix} file, and weft would write its own "
+                f"format under that name; write {target.with_suffix('.weft').name}"
+            )
+        write_model(self.to_artifact(), target)
 
     def to_bytes(self) -> bytes:
         """What ``save`` writes."""
