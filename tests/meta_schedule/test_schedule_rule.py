@@ -233,3 +233,10 @@ def test_an_unknown_kind():
 def test_an_unknown_structure(structure):
     with pytest.raises(weft.TVMError, match="expected letters S"):
         schedule_rule.MultiLevelTiling(structure)
+
+
+def test_a_loop_of_one_iteration_is_bound_whatever_it_runs():
+    sch = weft.tir.Schedule(design_spaces.row_sums(4, 4))
+    unit = sch.add_unit_loop(sch.get_loops("S")[0])
+    sch.bind(unit, "threadIdx.x")
+    assert sch.get(sch.get_loops("S")[0]).kind.name == "THREAD_BINDING"

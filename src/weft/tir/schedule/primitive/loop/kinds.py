@@ -208,7 +208,10 @@ def _check_block(
             )
         if not together and axis.var not in pinned and not op.is_const_int(loop_of(sref).extent, 1):
             raise _overlap(state, (sref, block_sref), axis.var, kind)
-    if not (used and _runs_once(state, block_sref, realize)) and _stores_again(realize.block):
+    repeats = not op.is_const_int(loop_of(sref).extent, 1) and not (
+        used and _runs_once(state, block_sref, realize)
+    )
+    if repeats and _stores_again(realize.block):
         _check_private(state, sref, block_sref, kind)
 
 
