@@ -94,7 +94,7 @@ def _measured(
     if model is None:
         return None, "functions are called from Python, with arguments that only the caller has"
     if call is None:
-        return None, "no arguments of a call were given"
+        return None, "no arguments of a call were given; model.viz(x) measures with x"
     obstacle = "" if model.code is None else obstacle_of(model.code)
     if obstacle:
         return None, obstacle
