@@ -107,7 +107,7 @@ def test_ranges():
 @pytest.mark.parametrize("indices", [[], [0], [0, 0, 0]])
 def test_a_load_has_an_index_for_each_dimension(indices):
     buffer = tir.decl_buffer((2, 3), name="A")
-    with pytest.raises(IndexError, match=f"buffer A has 2 dimensions, got {len(indices)} indices"):
+    with pytest.raises(IndexError, match=f"buffer A has 2 dimensions, got {len(indices)} ind"):
         tir.BufferLoad(buffer, indices)
 
 

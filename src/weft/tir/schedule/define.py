@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from weft.support.annotations import spelled
@@ -170,7 +170,7 @@ def _wrong(kind: InstructionKind, key: str, wanted: str, value: object) -> NoRet
 
 
 def _factors(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return value
     if isinstance(value, int):
         return _wrong(kind, key, f"a list such as [None, {value}], one for each new loop", value)
@@ -180,7 +180,7 @@ def _factors(schedule: Session, kind: InstructionKind, key: str, value: object) 
 _CHECKS: dict[str, Check] = {
     "BlockRV": _block, "BlockRV | str": _block, "LoopRV": _loop, "BlockRV | LoopRV": _place,
     "BlockRV | LoopRV | str": _place, "bool": _flag, "int": _number, "str": _text,
-    "list[int | ExprRV | None]": _factors,
+    "list[int | ExprRV | None]": _factors, "Sequence[int | ExprRV | None]": _factors,
 }  # fmt: skip
 
 
