@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from weft.meta_schedule.runner.base import RunnerFuture, RunnerResult
 from weft.meta_schedule.testing.dummy_object import DummyBuilder, DummyMutator, DummyRunner
 from weft.meta_schedule.tune_context import normalized
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.facade import MissingPackageError
 from weft.target import Target
 
 LLVM = Target("llvm -num-cores=2")
@@ -310,7 +309,14 @@ def test_tune_tir_finds_a_schedule_that_computes_the_same(tmp_path):
 
 
 def test_without_xgboost_another_model_ranks_candidates(tmp_path, monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "xgboost", None)
+    create = ms.CostModel.create
+
+    def lacking(kind, *args, **kwargs):
+        if kind == "xgb":
+            raise MissingPackageError("xgboost is not installed")
+        return create(kind, *args, **kwargs)
+
+    monkeypatch.setattr(ms.CostModel, "create", staticmethod(lacking))
     database = ms.tune_tir(
         product(), LLVM, str(tmp_path), 2, num_trials_per_iter=2, space=tiled,
         strategy="replay-trace", builder=DummyBuilder(), runner=DummyRunner(), num_tuning_cores=1,
