@@ -340,7 +340,7 @@ CONFIGS: Final[dict[str, Row]] = {
 def create_te_workload(name: str, idx: int) -> PrimFunc:
     """A program of the table by its name and the number of its sizes.
 
-    >>> create_te_workload("GMM", 0).buffer_map.values()[0].shape
+    >>> list(create_te_workload("GMM", 0).buffer_map.values())[0].shape
     [1, 128, 128]
     """
     if name not in CONFIGS or not 0 <= idx < len(CONFIGS[name][1]):

@@ -51,8 +51,8 @@ def suggest_index_map(
     >>> from weft import tir
     >>> i, j = tir.Var("i", "int32"), tir.Var("j", "int32")
     >>> nest = [tir.For(v, 0, 4, tir.ForKind.SERIAL, tir.Evaluate(0)) for v in (i, j)]
-    >>> suggest_index_map(tir.decl_buffer((4, 4)), [j, i], nest, True).to_python_string()
-    'lambda i0, i1: (i1, i0)'
+    >>> suggest_index_map(tir.decl_buffer((4, 4)), [j, i], nest, True).map_indices([i, j])
+    [j, i]
     """
     shape = [size.value if isinstance(size, IntImm) else None for size in buffer.shape]
     digits = _digits(buffer, indices, loops, as_prim_expr(predicate))
