@@ -171,6 +171,27 @@ def test_forms_that_fail_or_gain_nothing_are_not_kept():
     assert (search.taken, search.best, len(order)) == ({}, 100.0, 3)
 
 
+def test_a_default_that_met_a_busy_moment_is_measured_again(monkeypatch):
+    """Its first time is twice the real one; then no form is faster, and none is kept."""
+    offered = {"tile of matmul": ["a", "b"]}
+    times = iter([200.0])
+    monkeypatch.setattr(
+        TrialProcess,
+        "trial",
+        lambda self, kernel, taken: (100.0 if taken else next(times, 100.0), offered),
+    )
+    compared = []
+
+    def compare(self, kernel, taken, rounds):
+        compared.append(rounds)
+        return 100.0, 100.0
+
+    monkeypatch.setattr(TrialProcess, "compare", compare)
+    tuned = weft.tune(perceptron(), minutes=5, database=None)
+    assert compared == [2]  # while searching; nothing is left to be settled
+    assert all(row.default == 100.0 and not row.taken for row in tuned.tuning.kernels)
+
+
 def test_a_kernel_whose_default_fails_is_left_alone():
     search, order = searched(lambda t: None, {"tile": ["a", "b"]})
     assert (search.taken, order, search.promise) == ({}, [{}], 0.0)

@@ -60,6 +60,16 @@ class Search:
                 if rank < len(answers):
                     yield _changed(self.taken, name, answers[rank], answers)
 
+    def is_gain(self, taken: Mapping[str, str], time: float) -> bool:
+        """Whether a form with this time would be kept."""
+        return bool(taken) and time < self.best * _GAIN
+
+    def remeasured(self, default: float) -> None:
+        """Note another time of the default schedule; the shortest counts."""
+        self.default = min(default, self.default or default)
+        if not self.taken:
+            self.best = self.default
+
     def learn(
         self, taken: Mapping[str, str], time: float | None, offered: Mapping[str, Sequence[str]]
     ) -> None:
@@ -74,7 +84,7 @@ class Search:
         if not taken:
             self.default, self.best = time, min(self.best, time)
             self.offered = {name: list(answers) for name, answers in offered.items()}
-        elif time < self.best * _GAIN:
+        elif self.is_gain(taken, time):
             self.best, self.taken, self.since = time, dict(taken), 0
 
 
