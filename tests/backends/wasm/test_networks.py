@@ -8,6 +8,7 @@ import torch
 
 import weft
 from tests.lib.node import missing, run_in_node
+from tests.lib.small_networks import Bert, Cnn
 from tests.lib.zoo import import_torchvision
 from weft.cli.demo_cnn import BATCH, graph
 from weft.data import fashion_mnist
@@ -25,41 +26,6 @@ LARGEST_SCRIPT = {True: 5 * 1024, False: 6 * 1024}
 @pytest.fixture(autouse=True)
 def same_weights():
     torch.manual_seed(0)
-
-
-class Cnn(torch.nn.Module):
-    """Convolutions, a norm, pooling, a residual sum, a product."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = torch.nn.Conv2d(1, 16, 3, padding=1)
-        self.norm = torch.nn.BatchNorm2d(16)
-        self.second = torch.nn.Conv2d(16, 16, 3, padding=1)
-        self.last = torch.nn.Linear(16 * 14 * 14, 10)
-
-    def forward(self, x):
-        x = torch.relu(self.norm(self.first(x)))
-        x = torch.max_pool2d(x + torch.relu(self.second(x)), 2)
-        return torch.softmax(self.last(x.flatten(1)), -1)
-
-
-class Bert(torch.nn.Module):
-    """BERT-base (Devlin et al., 2019) with two layers."""
-
-    def __init__(self):
-        super().__init__()
-        self.words, self.places = torch.nn.Embedding(1000, 768), torch.nn.Embedding(512, 768)
-        self.norm = torch.nn.LayerNorm(768, eps=1e-12)
-        layer = torch.nn.TransformerEncoderLayer(
-            768, 12, 3072, batch_first=True, activation="gelu", layer_norm_eps=1e-12
-        )
-        self.layers = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.pooler = torch.nn.Linear(768, 768)
-
-    def forward(self, tokens):
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        hidden = self.layers(self.norm(self.words(tokens) + self.places(places)))
-        return hidden, torch.tanh(self.pooler(hidden[:, 0]))
 
 
 def agree(net, folder, *calls, relaxed=(False,), **options):

@@ -26,6 +26,8 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from weft.codegen.llvm.worker import read_exactly
+
 LENGTH: Final = struct.Struct("<Q")
 _GRACE: Final = 5.0
 """Seconds after its time at which a job that its owner has not ended is ended."""
@@ -43,17 +45,7 @@ class Limits(NamedTuple):
 
 def read_message(source: int) -> bytes:
     """The next message of a file descriptor. Raises EOFError where it ends before."""
-    return _read(source, LENGTH.unpack(_read(source, LENGTH.size))[0])
-
-
-def _read(source: int, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = os.read(source, min(size - len(parts), 1 << 20))
-        if not part:
-            raise EOFError
-        parts += part
-    return bytes(parts)
+    return read_exactly(source, LENGTH.unpack(read_exactly(source, LENGTH.size))[0])
 
 
 def write_message(sink: int, content: bytes) -> None:
