@@ -81,7 +81,7 @@ def network(name: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def profile_weft(name: str) -> dict[str, Any]:
-    """Seconds by phase, of all together, and of the processors that LLVM's workers used."""
+    """Seconds by phase, of all together, and of the processors that workers used."""
     model, examples = network(name)
     clock, before = Clock(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     begin = time.perf_counter()

@@ -10,8 +10,8 @@ load the saved file in a process that imports ``weft.runtime`` only, and the siz
 
 With ``--profile`` a cold compilation is taken apart instead, up to the end of the first call
 (``benchmarks/compile_profile.py``): of the run whose whole is the median, the seconds of the wall
-that each phase takes in the main process, and those of the processors that LLVM takes in the
-workers, beside the main process. ``--peers`` says what is measured beside it, each in a process of
+that each phase takes in the main process, and those of the processors that its workers take beside
+it: LLVM, and children that lower kernels. ``--peers`` says what is measured beside it, each in a process of
 its own with empty caches: how long ONNX Runtime takes to load the network, torch.compile to run it.
 """
 
@@ -109,7 +109,7 @@ def print_profile(name: str, peers: Sequence[str], repeats: int) -> None:
     for title, seconds in parts.items():
         print(f"{name:<16}{title:<28}{seconds:>8.2f}{seconds / whole:>8.0%}")
     print(f"{name:<16}{'whole':<28}{whole:>8.2f}{1:>8.0%}")
-    print(f"{name:<16}{'LLVM in workers, cpu s':<28}{run['workers']:>8.2f}")
+    print(f"{name:<16}{'workers, cpu s':<28}{run['workers']:>8.2f}")
     for peer in peers:
         print(f"{name:<16}{PEERS[peer][1]:<28}{peer_seconds(peer, name, repeats)}")
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import numpy as np
 import pytest
 
@@ -16,6 +20,7 @@ from weft.runtime.native.native_library import NativeLibrary
 from weft.script import ir as I
 from weft.script import tir as T
 from weft.support.errors import InternalError, TVMError
+from weft.support.events import observing
 
 
 @I.ir_module
@@ -47,6 +52,7 @@ def compiled(tmp_path, monkeypatch):
     """The names of the functions of each module that was lowered, with a cache of its own."""
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("WEFT_NO_CACHE", raising=False)
+    monkeypatch.setenv("WEFT_COMPILE_WORKERS", "1")  # forked children would append to their copy
     seen = []
 
     def lower(mod):
@@ -105,6 +111,61 @@ def test_a_caller_is_compiled_again_when_what_it_calls_writes_something_else(com
     text = text.replace("T.writes(b[vi])", "T.writes(a[vi])")
     _, seen = compiled(weft.script.from_source(text))
     assert seen == [["add"], ["add", "least", "twice"]]
+
+
+def compiled_by(workers, monkeypatch, lower=None):
+    """The code of ``Sums``, of so many processes, and those that lowered something."""
+    monkeypatch.setenv("WEFT_COMPILE_WORKERS", str(workers))
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    reading, writing = os.pipe()
+
+    def told(mod):
+        os.write(writing, f"{os.getpid()} ".encode())
+        time.sleep(0.2)  # so that a child that was just forked gets a part
+        return (lower or lower_tir())(mod)
+
+    code = compile_cached(Sums, lower=told)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        return code, set(file.read().split())
+
+
+def test_processes_share_in_lowering_and_the_code_is_the_same(monkeypatch):
+    alone, one = compiled_by(1, monkeypatch)
+    shared, two = compiled_by(3, monkeypatch)
+    assert (len(one), len(two)) == (1, 2)
+    assert shared.object_code == alone.object_code
+    assert shared.specs == alone.specs
+
+
+def test_a_process_that_ends_while_it_lowers_is_done_without(monkeypatch):
+    here = os.getpid()
+
+    def lower(mod):
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return lower_tir()(mod)
+
+    code, processes = compiled_by(3, monkeypatch, lower)
+    assert len(processes) == 2
+    assert code.object_code == compiled_by(1, monkeypatch)[0].object_code
+
+
+def test_an_error_of_lowering_is_the_same_whoever_meets_it(monkeypatch):
+    def lower(mod):
+        raise TVMError("no such loop")
+
+    for workers in (1, 3):
+        with pytest.raises(TVMError, match="^no such loop$"):
+            compiled_by(workers, monkeypatch, lower)
+
+
+def test_whoever_observes_the_compiler_sees_every_part(monkeypatch):
+    passes = []
+    with observing(lambda event, *details: event == "pass" and passes.append(details[0])):
+        _, processes = compiled_by(3, monkeypatch)
+    assert len(processes) == 1
+    assert passes.count("tir.LowerOpaqueBlock") == 3
 
 
 def test_what_a_declaration_tells(compiled):

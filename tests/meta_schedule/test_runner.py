@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ import weft
 from tests.lib.tuning_programs import matmul, tiled
 from weft.meta_schedule.arg_info import ArgInfo, TensorInfo
 from weft.meta_schedule.builder import BuilderInput, LocalBuilder
+from weft.meta_schedule.processes import pool, quiet
 from weft.meta_schedule.processes.quiet import QuietTimes
 from weft.meta_schedule.runner import (
     EvaluatorConfig,
@@ -194,9 +196,15 @@ def test_processes_stand_still_while_one_measures():
         assert times.stood_still() == first
 
 
-def test_no_build_runs_during_a_measurement_and_its_time_does_not_count(artifact, tmp_path):
-    """A build with a limit of 5 seconds succeeds though it stands still for 6."""
-    begun, ends = tmp_path / "begun", tmp_path / "ends"
+def test_no_build_runs_during_a_measurement_and_its_time_does_not_count(
+    artifact, tmp_path, monkeypatch
+):
+    """A build with a limit of 500 seconds succeeds though it stands still for 1,000."""
+    begun, seen, ends = tmp_path / "begun", tmp_path / "seen", tmp_path / "ends"
+    later = [0.0]
+    for module in (pool, quiet):
+        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later[0])
+        monkeypatch.setattr(module, "time", clock)
 
     def build(mod, target, params):
         begun.touch()
@@ -205,22 +213,24 @@ def test_no_build_runs_during_a_measurement_and_its_time_does_not_count(artifact
         return weft.build(mod, target)
 
     def evaluate(module, device, config, arguments):
-        time.sleep(6)
+        while not seen.exists():
+            time.sleep(0.05)
         ends.touch()
         return [1.0]
 
-    builder = LocalBuilder(max_workers=1, f_build=build, timeout_sec=5)
-    runner = LocalRunner(f_run_evaluator=evaluate)
+    builder = LocalBuilder(max_workers=1, f_build=build, timeout_sec=500)
+    runner = LocalRunner(f_run_evaluator=evaluate, timeout_sec=5000)
     building = builder.submit(BuilderInput(matmul(8), Target("llvm")))
     while not begun.exists():
         time.sleep(0.01)
     [measuring] = runner.run([given(artifact)])
     pid = builder._pool.pids()[0]
-    states = set()
     while not measuring.done():
         with open(f"/proc/{pid}/stat") as file:
-            states.add(file.read().rpartition(")")[2].split()[0])
+            state = file.read().rpartition(")")[2].split()[0]
+        if state == "T" and not later[0]:
+            later[0] = 1000.0
+            seen.touch()
         time.sleep(0.05)
-    assert "T" in states
     assert building.result().error_msg is None
     assert measuring.result().error_msg is None

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol, TypeGuard, cast
 
 from weft.backends.cpu.isa import architecture_of
 from weft.dlight.apply import ScheduleRule
@@ -76,6 +76,26 @@ class Backend(Protocol):
 
     def emit(self, mod: IRModule, target: Target, *, checks: bool) -> NativeCode:
         """Compile every lowered PrimFunc of ``mod``; ``checks``: test indices at run time."""
+
+
+class WrittenCode(NamedTuple):
+    """Functions as a text that is still to be compiled, and how each is called."""
+
+    text: str
+    specs: tuple[FunctionSpec, ...]
+
+
+class WritingBackend(Backend, Protocol):
+    """A backend that emits code in two steps.
+
+    ``write`` may run in a process of its own; what that process keeps, such as files, is lost.
+    """
+
+    def write(self, mod: IRModule, target: Target, *, checks: bool) -> WrittenCode:
+        """The text of every lowered PrimFunc of ``mod``."""
+
+    def compile(self, written: WrittenCode, target: Target) -> NativeCode:
+        """The code of a text; ``emit`` is ``compile`` after ``write``."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +190,11 @@ def joins_objects(backend: Backend) -> bool:
     at once.
     """
     return bool(getattr(backend, "joins_objects", False))
+
+
+def writes_first(backend: Backend) -> TypeGuard[WritingBackend]:
+    """Whether a backend has the two steps of ``WritingBackend``."""
+    return hasattr(backend, "write") and hasattr(backend, "compile")
 
 
 def sources_of(backend: Backend) -> bytes | None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from weft.codegen import cache
-from weft.codegen.backend import KeptCode, NativeCode, backend_of, joins_objects, sources_of
+from weft.codegen.backend import (
+    Backend,
+    KeptCode,
+    NativeCode,
+    WritingBackend,
+    WrittenCode,
+    backend_of,
+    joins_objects,
+    sources_of,
+    writes_first,
+)
 from weft.codegen.join_objects import join_objects
 from weft.codegen.llvm.compile import compiled_together, llvm_version
 from weft.codegen.llvm.emit import prim_funcs
@@ -15,8 +26,9 @@ from weft.codegen.parts import parts_of, with_declarations
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
 from weft.support.events import happened
-from weft.support.progress import phase, tell
-from weft.target.target import TargetLike, as_target
+from weft.support.progress import awaited, phase, tell
+from weft.support.shared_tasks import results
+from weft.target.target import Target, TargetLike, as_target
 
 
 def compile_cached(
@@ -31,7 +43,7 @@ def compile_cached(
     """The object code of ``mod``; each of its parts from the cache if it was compiled before.
 
     ``lower`` brings a module to the form that code generation takes; it runs only for parts whose
-    code is not in the cache.
+    code is not in the cache, and maybe in another process.
     ``options`` are further values that decide the code, such as the pass configuration.
     ``in_parts``: False compiles the module at once, for instruments that look at whole programs.
     """
@@ -39,12 +51,7 @@ def compile_cached(
     backend = backend_of(resolved)
     machine, described = backend.options(resolved), resolved.structural_bytes()
     sources, origin = sources_of(backend), cache.origin_digest()
-
-    def emitted(module: IRModule) -> NativeCode:
-        with phase("lowering"):
-            lowered = module if lower is None else lower(module)
-        with phase("emission"):
-            return backend.emit(lowered, resolved, checks=checks)
+    emission = _Emission(lower, backend, resolved, checks)
 
     def key_of(module: IRModule) -> str | None:
         if sources is None:
@@ -54,11 +61,10 @@ def compile_cached(
 
     parts, callers = parts_of(mod) if in_parts and joins_objects(backend) else ([mod], None)
     with compiled_together():
-        work = _Work(emitted, key_of, len(parts) + (callers is not None))
-        for part in parts:
-            work.add(part)
+        work = _Work(emission, key_of, len(parts) + (callers is not None))
+        work.add(parts)
         if callers is not None:
-            work.add(with_declarations(callers, parts, work.specs()))
+            work.add([with_declarations(callers, parts, work.specs())])
         objects = work.objects()
     only = work.only()
     if only is not None:
@@ -67,7 +73,44 @@ def compile_cached(
     ordered = tuple([specs[name] for name in prim_funcs(mod)])
     with phase("joining"):
         joined = join_objects(objects)
-    return KeptCode(joined, ordered, machine, lambda: emitted(mod))
+    return KeptCode(joined, ordered, machine, lambda: emission.of(mod))
+
+
+class _Emission(NamedTuple):
+    """How modules become code."""
+
+    lower: Callable[[IRModule], IRModule] | None
+    backend: Backend
+    target: Target
+    checks: bool
+
+    def of(self, module: IRModule) -> NativeCode:
+        """The code of a module, which this process lowers and emits."""
+        lowered = self._lowered(module)
+        with phase("emission"):
+            return self.backend.emit(lowered, self.target, checks=self.checks)
+
+    def of_each(self, modules: Sequence[IRModule]) -> Iterator[tuple[int, NativeCode]]:
+        """The code of each module with its place, as it comes.
+
+        Where a backend writes a text first, forked processes share in that work.
+        """
+        backend = self.backend
+        if not writes_first(backend):
+            yield from enumerate(map(self.of, modules))
+            return
+        tasks = [partial(self._written, backend, module) for module in modules]
+        for place, written in awaited("lowering", results(tasks)):
+            yield place, backend.compile(written, self.target)
+
+    def _written(self, backend: WritingBackend, module: IRModule) -> WrittenCode:
+        lowered = self._lowered(module)
+        with phase("emission"):
+            return backend.write(lowered, self.target, checks=self.checks)
+
+    def _lowered(self, module: IRModule) -> IRModule:
+        with phase("lowering"):
+            return module if self.lower is None else self.lower(module)
 
 
 class _Kept(NamedTuple):
@@ -81,31 +124,37 @@ class _Work:
     """The parts of one module: from the cache, or compiled and put there."""
 
     def __init__(
-        self,
-        emitted: Callable[[IRModule], NativeCode],
-        key_of: Callable[[IRModule], str | None],
-        total: int,
+        self, emission: _Emission, key_of: Callable[[IRModule], str | None], total: int
     ) -> None:
-        self._emitted, self._key_of, self._total = emitted, key_of, total
+        self._emission, self._key_of, self._total = emission, key_of, total
         self._codes: list[_Kept | NativeCode] = []
         self._new: list[tuple[str | None, NativeCode]] = []
 
-    def add(self, part: IRModule) -> None:
-        """Take a part from the cache, or begin to compile it."""
+    def add(self, parts: Sequence[IRModule]) -> None:
+        """Take parts from the cache, or begin to compile them."""
+        keys = [self._key(part) for part in parts]
+        codes: dict[int, _Kept | NativeCode] = {}
+        for place, (part, key) in enumerate(zip(parts, keys, strict=True)):
+            kept = _kept(part, key)
+            if kept is not None:
+                codes[place] = kept
+        missing = [place for place in range(len(parts)) if place not in codes]
+        if missing:
+            POOL.warm()  # a worker starts while this process lowers
+            self._tell(len(codes))
+        for at, code in self._emission.of_each([parts[place] for place in missing]):
+            codes[missing[at]] = code
+            self._new.append((keys[missing[at]], code))
+            if len(codes) < len(parts):
+                self._tell(len(codes))
+        self._codes += [codes[place] for place in range(len(parts))]
+
+    def _key(self, part: IRModule) -> str | None:
         with phase("cache"):
-            key = self._key_of(part)
-            entry = None if key is None else cache.load(key)
-        happened("code", [var.name_hint for var in part.functions], entry is not None, key)
-        if entry is not None:
-            description, code = entry
-            specs = [FunctionSpec.from_json(item) for item in description["specs"]]
-            self._codes.append(_Kept(code, tuple(specs)))
-            return
-        POOL.warm()  # a worker starts while this process lowers
-        tell("compiling kernels", len(self._codes) + 1, self._total)
-        begun = self._emitted(part)
-        self._codes.append(begun)
-        self._new.append((key, begun))
+            return self._key_of(part)
+
+    def _tell(self, done: int) -> None:
+        tell("compiling kernels", len(self._codes) + done + 1, self._total)
 
     def only(self) -> NativeCode | None:
         """The code of the one part that there is, if it was compiled just now; it has its text."""
@@ -125,3 +174,14 @@ class _Work:
                 with phase("cache"):
                     cache.store(key, {"specs": specs}, content)
         return [code.object_code for code in self._codes]
+
+
+def _kept(part: IRModule, key: str | None) -> _Kept | None:
+    """The code of a part from the cache, if it is there."""
+    with phase("cache"):
+        entry = None if key is None else cache.load(key)
+    happened("code", [var.name_hint for var in part.functions], entry is not None, key)
+    if entry is None:
+        return None
+    description, code = entry
+    return _Kept(code, tuple([FunctionSpec.from_json(item) for item in description["specs"]]))

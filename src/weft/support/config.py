@@ -13,7 +13,7 @@ from weft.support.errors import InternalError, IRValueError
 VARIABLES: Final[dict[str, str]] = {
     "WEFT_CACHE_DIR": "folder of the caches of objects and models (default: ~/.cache/weft)",
     "WEFT_CACHE_SIZE": "size limit of the object cache in MiB",
-    "WEFT_COMPILE_WORKERS": "processes that run LLVM (default: the affinity mask; 0: this process)",
+    "WEFT_COMPILE_WORKERS": "processes that compile (default: the affinity mask; 0: only this one)",
     "WEFT_HOT_SECONDS": "seconds of calls after which sizes get a program (default: 60)",
     "WEFT_HOT_SIZE": "size limit of the weights of such programs of one model in MiB",
     "WEFT_MODEL_CACHE_SIZE": "size limit of the cache of whole models in MiB",
@@ -49,6 +49,12 @@ def usable_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
+
+
+def worker_count() -> int:
+    """How many processes compile: ``WEFT_COMPILE_WORKERS`` if set, else the usable processors."""
+    configured = environment_int("WEFT_COMPILE_WORKERS")
+    return usable_processors() if configured is None else configured
 
 
 def environment_flag(name: str) -> bool:

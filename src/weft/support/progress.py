@@ -19,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
+
+T = TypeVar("T")
 
 Listener = Callable[[str, int | None, int | None], None]
 """Called with what is being done, how many parts of it are done, and how many there are."""
@@ -78,3 +80,24 @@ def phase(name: Phase) -> Iterator[None]:
         yield
     finally:
         watcher(name, False)
+
+
+def awaited(name: Phase, items: Iterator[T]) -> Iterator[T]:
+    """The items; the time until each of them comes belongs to a phase.
+
+    >>> with watching(lambda name, begins: print(name, "begins" if begins else "ends")):
+    ...     for item in awaited("LLVM", iter(["code"])):
+    ...         print(item)
+    LLVM begins
+    LLVM ends
+    code
+    LLVM begins
+    LLVM ends
+    """
+    while True:
+        with phase(name):
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+        yield item

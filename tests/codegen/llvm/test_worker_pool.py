@@ -16,8 +16,9 @@ import pytest
 from weft.codegen.llvm import compile as compiling
 from weft.codegen.llvm import worker_pool, worker_process
 from weft.codegen.llvm.compile import compile_text, optimized
-from weft.codegen.llvm.worker_pool import Batch, NotTranslatedError, WorkerPool, worker_count
+from weft.codegen.llvm.worker_pool import Batch, NotTranslatedError, WorkerPool
 from weft.codegen.llvm.worker_process import Worker
+from weft.support.config import worker_count
 from weft.support.errors import CodegenError, InternalError
 from weft.target.host import llvm_options
 

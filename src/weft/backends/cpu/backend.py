@@ -6,8 +6,9 @@ from typing import Final
 
 from weft.backends.cpu import pipeline
 from weft.backends.cpu.machine import machine_of
-from weft.codegen.backend import NativeCode
-from weft.codegen.llvm.compile import compile_module
+from weft.codegen.backend import NativeCode, WrittenCode
+from weft.codegen.llvm.compile import compile_emitted
+from weft.codegen.llvm.emit import emit_module
 from weft.dlight.apply import ScheduleRule
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass
@@ -45,7 +46,15 @@ class CPUBackend:
 
     def emit(self, mod: IRModule, target: Target, *, checks: bool = True) -> NativeCode:
         """Compile the functions of ``mod`` to one object file, with or without safety checks."""
-        return compile_module(mod, target, checks=checks)
+        return self.compile(self.write(mod, target, checks=checks), target)
+
+    def write(self, mod: IRModule, target: Target, *, checks: bool) -> WrittenCode:
+        """The LLVM IR of the functions of ``mod``."""
+        return WrittenCode(*emit_module(mod, target, checks=checks))
+
+    def compile(self, written: WrittenCode, target: Target) -> NativeCode:
+        """The object file of LLVM IR."""
+        return compile_emitted(written.text, written.specs, llvm_options(target))
 
 
 BACKEND: Final = CPUBackend()

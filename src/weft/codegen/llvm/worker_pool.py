@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from weft.codegen.llvm.worker import Job, Refusal
 from weft.codegen.llvm.worker_process import Worker, WorkerEndedError, can_start
-from weft.support.config import environment_int, usable_processors
+from weft.support.config import worker_count
 from weft.support.errors import InternalError
 from weft.support.forks import hold_over_forks
 from weft.support.progress import phase
@@ -262,9 +262,3 @@ class Batch:
 
 POOL: Final = WorkerPool()
 """The workers of this process."""
-
-
-def worker_count() -> int:
-    """``WEFT_COMPILE_WORKERS`` if set (0: none), else the processors of this process."""
-    configured = environment_int("WEFT_COMPILE_WORKERS")
-    return usable_processors() if configured is None else configured
