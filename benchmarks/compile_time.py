@@ -11,8 +11,9 @@ load the saved file in a process that imports ``weft.runtime`` only, and the siz
 With ``--profile`` a cold compilation is taken apart instead, up to the end of the first call
 (``benchmarks/compile_profile.py``): of the run whose whole is the median, the seconds of the wall
 that each phase takes in the main process, and those of the processors that its workers take beside
-it: LLVM, and children that lower kernels. ``--peers`` says what is measured beside it, each in a process of
-its own with empty caches: how long ONNX Runtime takes to load the network, torch.compile to run it.
+it: LLVM, and children that lower kernels. ``--peers`` says what is measured beside it, each in a
+process of its own with empty caches: how long ONNX Runtime takes to load the network, torch.compile
+to run it.
 """
 
 from __future__ import annotations
