@@ -11,6 +11,7 @@ from typing import Final
 import weft
 from weft.cli.errors import error_text, write_traceback
 from weft.support.errors import InternalError, TVMError
+from weft.support.logs import show_by_verbosity
 from weft.support.plugins import load_module
 from weft.support.public_entry import tell_fault
 
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns its exit status, or 2 after printing an error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     options = make_parser(words[0] if words else None).parse_args(words)
+    show_by_verbosity(options.verbose)
     try:
         return _run(options)
     except TVMError as error:
@@ -73,6 +75,13 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         if name == chosen:
             importlib.import_module(module).add_arguments(command)
+            command.add_argument(
+                "-v",
+                "--verbose",
+                action="count",
+                default=0,
+                help="log what is done to standard error; -vv: each decision, too",
+            )
             command.add_argument(
                 "--plugin",
                 action="append",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weft.codegen import cache
 from weft.codegen.backend import KeptCode, NativeCode, backend_of, joins_objects, sources_of
@@ -17,6 +18,8 @@ from weft.runtime.call.spec import FunctionSpec
 from weft.support.events import happened
 from weft.support.progress import phase, tell
 from weft.target.target import TargetLike, as_target
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 def compile_cached(
@@ -117,6 +120,8 @@ class _Work:
 
     def objects(self) -> list[bytes]:
         """The object code of each part; what was compiled is in the cache then."""
+        cached = len(self._codes) - len(self._new)
+        _LOG.info("code of kernels: %d from the cache, %d compiled", cached, len(self._new))
         if self._new:
             tell("optimising kernels")
         for key, code in self._new:

@@ -18,10 +18,13 @@ from typing import Any, Final
 from weft.support import slots
 from weft.support.errors import IRAttributeError, UnsupportedError
 from weft.support.forks import watch_forks
+from weft.support.logs import show_by_environment
 from weft.support.missing import MissingNameError
 
 EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
 """Packages that only parts of weft need; each is an extra of the same name."""
+
+show_by_environment()  # here, where the import of any part of weft begins
 
 
 class PlannedNameError(IRAttributeError):
