@@ -3,6 +3,7 @@
 #   make test             lint, types, house tests, all tests (a part of the longest tables)
 #   make slow             what test leaves out: the zoo, ONNX's whole suite, random models
 #   make fuzz MINUTES=30  the random-program tests, long
+#   make wheel-test       the wheel in new environments of Python 3.11, 3.12, 3.13 with old and new torch
 #   make lint | types | clean
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
@@ -13,7 +14,7 @@ MINUTES ?= 30
 JOBS    ?= 2
 DATA    ?=
 
-.PHONY: demo test slow lint types house fuzz clean
+.PHONY: demo test slow lint types house fuzz wheel-test clean
 .DELETE_ON_ERROR:
 
 # torch is pinned (a later one may bring another ABI and gigabytes of CUDA); torchvision goes in
@@ -57,6 +58,11 @@ slow: $(STAMP)
 
 fuzz: $(STAMP)
 	WEFT_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz
+
+# Each environment downloads torch, with CUDA where the registry has no other wheel: gigabytes.
+wheel-test: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[release]"
+	$(BIN)/python -m tests.packaging
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info

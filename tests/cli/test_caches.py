@@ -26,7 +26,9 @@ def test_the_caches_are_shown(caches, capsys):
     assert f"{caches / 'objects'}: 1 files, 1.0 MB" in out
     assert f"{caches / 'models'}: 2 files, 2.5 MB" in out
     assert main.main(["doctor"]) == 0
-    assert f"{caches / 'models'}: 2 files, 2.5 MB; weft cache --clear" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"{caches / 'models'}: 2 files, 2.5 MB" in out
+    assert "weft cache --clear deletes" in out
 
 
 def test_the_caches_are_cleared(caches, capsys):
@@ -46,7 +48,7 @@ def test_the_caches_lie_where_the_system_says(tmp_path, monkeypatch, capsys):
 def test_without_caches(monkeypatch, capsys):
     monkeypatch.setenv("WEFT_NO_CACHE", "1")
     assert main.main(["cache", "--clear"]) == 0
-    assert capsys.readouterr().out.split() == ["objects", "off", "models", "off"]
+    assert capsys.readouterr().out.split() == ["objects", "off", "models", "off", "tuning", "off"]
 
 
 def test_version(capsys):

@@ -202,6 +202,6 @@ def test_without_xgboost_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
     for name in ("xgb_model", "pack_sum"):
         monkeypatch.delitem(sys.modules, f"weft.meta_schedule.cost_model.{name}", raising=False)
-    monkeypatch.delattr(weft.meta_schedule.cost_model, "XGBModel", raising=False)
-    with pytest.raises(MissingPackageError, match=r"pip install 'weft\[xgboost\]'"):
+    monkeypatch.delitem(vars(weft.meta_schedule.cost_model), "XGBModel", raising=False)
+    with pytest.raises(MissingPackageError, match=r"pip install 'weft-compiler\[xgboost\]'"):
         CostModel.create("xgb")

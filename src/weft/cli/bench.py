@@ -19,11 +19,13 @@ from weft.cli.arguments import Sizes, parse_sizes, random_array
 from weft.cli.engine_process import Engine
 from weft.cli.engines import ENGINES, Request
 from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
+from weft.cli.tables import print_table
 from weft.runtime.artifact.weft_file import writable_path, write_file
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.threads.parallel import num_threads
 from weft.support.errors import IRValueError
 
+HEADINGS: Final = ("engine", "median", "least", "most", "x weft", "ready s", "")
 CALL_SECONDS: Final = 0.1
 """How long the calls that are timed together should take in all."""
 PAUSE_SECONDS: Final = 0.06
@@ -76,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
         finally:
             for engine in engines:
                 engine.stop()
-    print(f"{options.model}: {request['threads']} threads, {options.rounds} rounds, ms a call")
-    print(table(engines))
+    title = f"{options.model}: {request['threads']} threads, {options.rounds} rounds, ms a call"
+    print_table(title, HEADINGS, table(engines), text=(0, len(HEADINGS) - 1))
     if output is not None:
         write_file(output, json.dumps(figures(engines, request), indent=1).encode())
     return 0 if any(engine.name == "weft" and engine.seconds for engine in engines) else 1
@@ -151,21 +153,20 @@ def rounds(engines: Sequence[Engine], count: int) -> None:
                     engine.seconds.append(seconds / number)
 
 
-def table(engines: Sequence[Engine]) -> str:
-    """The table: medians, their spread, and each engine's time as a multiple of weft's."""
+def table(engines: Sequence[Engine]) -> list[list[str]]:
+    """The rows: medians, their spread, and each engine's time as a multiple of weft's."""
     own = next((e for e in engines if e.name == "weft" and e.seconds), None)
-    lines = [f"{'engine':<14}{'median':>10}{'least':>10}{'most':>10}{'x weft':>8}{'ready s':>9}"]
+    rows = []
     for engine in engines:
         if not engine.seconds:
-            lines.append(f"{engine.name:<14}  {engine.error}")
+            rows.append([engine.name, *[""] * (len(HEADINGS) - 2), str(engine.error)])
             continue
         median = statistics.median(engine.seconds)
-        ratio = f"{median / statistics.median(own.seconds):8.2f}" if own else f"{'':8}"
-        lines.append(
-            f"{engine.name:<14}{1e3 * median:10.3f}{1e3 * min(engine.seconds):10.3f}"
-            f"{1e3 * max(engine.seconds):10.3f}{ratio}{engine.setup:9.1f}"
-        )
-    return "\n".join(lines)
+        times = [median, min(engine.seconds), max(engine.seconds)]
+        ratio = f"{median / statistics.median(own.seconds):.2f}" if own else ""
+        cells = [f"{1e3 * seconds:.3f}" for seconds in times]
+        rows.append([engine.name, *cells, ratio, f"{engine.setup:.1f}", ""])
+    return rows
 
 
 def figures(engines: Sequence[Engine], request: Request) -> dict[str, object]:

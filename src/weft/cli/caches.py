@@ -1,4 +1,4 @@
-"""``weft cache``: prints the folders of compiled code and of whole models, and clears them."""
+"""``weft cache``: prints the folders of weft's caches and what they hold, and clears them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from weft.cli.tables import print_table
 from weft.codegen.cache import cache_folder
 
-KINDS: Final = ("objects", "models")
+KINDS: Final = ("objects", "models", "tuning")
+"""Compiled code, whole models, and what searches measured."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what each cache holds, after clearing it if that is asked for."""
-    for kind in KINDS:
-        print(f"{kind:<8} {_cleared(kind) if options.clear else described(kind)}")
+    rows = [(kind, _cleared(kind) if options.clear else described(kind)) for kind in KINDS]
+    print_table("", ("", ""), rows, text=(0, 1))
     return 0
 
 

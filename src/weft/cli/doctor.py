@@ -14,7 +14,8 @@ from typing import Final
 
 import weft
 from weft.backends.cpu.isa import architecture_of
-from weft.cli.caches import described
+from weft.cli.caches import KINDS, described
+from weft.cli.tables import print_table
 from weft.runtime.threads.parallel import num_threads
 from weft.target.codegen import llvm_version_major
 from weft.target.host import host_cpu, host_features, llvm_options
@@ -31,10 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one line for each finding."""
-    rows = list(findings())
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+    print_table("", ("", ""), list(findings()), text=(0, 1))
     return 0
 
 
@@ -53,8 +51,9 @@ def findings() -> Iterator[tuple[str, str]]:
     yield "features", known or "none that weft's kernels use"
     yield "cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
     yield "threads", f"{num_threads()} for parallel loops"
-    yield "cache of code", described("objects")
-    yield "cache of models", f"{described('models')}; weft cache --clear deletes both"
+    for kind in KINDS:
+        yield f"cache of {kind}", described(kind)
+    yield "", "weft cache --clear deletes what the caches hold"
     yield "C compiler", shutil.which("cc") or "none: export_library needs one, .weft files do not"
 
 

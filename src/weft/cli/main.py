@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import weft
 from weft.cli.errors import error_text, write_traceback
 from weft.support.errors import InternalError, TVMError
+from weft.support.logs import show_by_verbosity
 from weft.support.plugins import load_module
 from weft.support.public_entry import tell_fault
 
@@ -27,6 +28,7 @@ COMMANDS: Final = {
     "ops": ("weft.cli.ops", "list the operators of a model and which of them weft has"),
     "doctor": ("weft.cli.doctor", "tell versions, CPU features, threads and caches"),
     "cache": ("weft.cli.caches", "tell the size of weft's caches, or clear them"),
+    "completion": ("weft.cli.completion", "print what makes a shell complete weft's commands"),
     "demo": ("weft.cli.demo", "classify FashionMNIST with compiled models"),
 }
 """Subcommand -> (its module, which has ``add_arguments`` and ``run`` and is loaded when needed; its
@@ -36,7 +38,8 @@ help)."""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns its exit status, or 2 after printing an error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    options = make_parser(words[0] if words else None).parse_args(words)
+    options = make_parser(words[:1]).parse_args(words)
+    show_by_verbosity(options.verbose)
     try:
         return _run(options)
     except TVMError as error:
@@ -64,15 +67,22 @@ def _run(options: argparse.Namespace) -> int:
         raise
 
 
-def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
-    """The parser of the command line; only the chosen subcommand's arguments are there."""
+def make_parser(chosen: Collection[str] = ()) -> argparse.ArgumentParser:
+    """The parser of the command line; only the arguments of chosen subcommands are there."""
     parser = argparse.ArgumentParser(prog="weft", description="A machine-learning compiler")
     parser.add_argument("--version", action="version", version=f"weft {weft.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
-        if name == chosen:
+        if name in chosen:
             importlib.import_module(module).add_arguments(command)
+            command.add_argument(
+                "-v",
+                "--verbose",
+                action="count",
+                default=0,
+                help="log what is done to standard error; -vv: each decision, too",
+            )
             command.add_argument(
                 "--plugin",
                 action="append",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.cli.models import Subject, add_model_arguments, subject_of
+from weft.cli.tables import print_table
 from weft.driver.sources import function_of
 from weft.support.errors import TVMError
 
@@ -22,16 +23,18 @@ def run(options: argparse.Namespace) -> int:
     """Print a row for each operator; the exit status is 1 if the model cannot be imported."""
     subject = subject_of(options)
     rows = list(coverage(subject))
-    width = max([len(row.name) for row in rows], default=0)
-    for row in rows:
-        nearest = f"  (nearest: {row.nearest})" if row.nearest else ""
-        print(f"{row.count:>6}  {row.name:<{width}}  {row.status}{nearest}")
+    cells = [(str(row.count), row.name, _state(row)) for row in rows]
+    print_table("", ("times", "operator", "state"), cells, text=(1, 2))
     missing = [row for row in rows if row.status == "missing"]
     print(f"{len(rows)} operators, {len(missing)} missing")
     refusal = "" if missing else why_not_imported(subject)
     if refusal:
         print(f"not imported: {refusal}")
     return 1 if missing or refusal else 0
+
+
+def _state(row: Any) -> str:
+    return f"{row.status}  (nearest: {row.nearest})" if row.nearest else str(row.status)
 
 
 def why_not_imported(subject: Subject) -> str:

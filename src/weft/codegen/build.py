@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weft.codegen import cache
 from weft.codegen.backend import (
@@ -29,6 +31,8 @@ from weft.support.events import happened
 from weft.support.progress import awaited, phase, tell
 from weft.support.shared_tasks import results
 from weft.target.target import Target, TargetLike, as_target
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 def compile_cached(
@@ -90,7 +94,7 @@ class _Emission(NamedTuple):
         with phase("emission"):
             return self.backend.emit(lowered, self.target, checks=self.checks)
 
-    def of_each(self, modules: Sequence[IRModule]) -> Iterator[tuple[int, NativeCode]]:
+    def of_each(self, modules: Sequence[IRModule]) -> Generator[tuple[int, NativeCode], None, None]:
         """The code of each module with its place, as it comes.
 
         Where a backend writes a text first, forked processes share in that work.
@@ -100,8 +104,9 @@ class _Emission(NamedTuple):
             yield from enumerate(map(self.of, modules))
             return
         tasks = [partial(self._written, backend, module) for module in modules]
-        for place, written in awaited("lowering", results(tasks)):
-            yield place, backend.compile(written, self.target)
+        with closing(results(tasks)) as shared:
+            for place, written in awaited("lowering", shared):
+                yield place, backend.compile(written, self.target)
 
     def _written(self, backend: WritingBackend, module: IRModule) -> WrittenCode:
         lowered = self._lowered(module)
@@ -142,11 +147,12 @@ class _Work:
         if missing:
             POOL.warm()  # a worker starts while this process lowers
             self._tell(len(codes))
-        for at, code in self._emission.of_each([parts[place] for place in missing]):
-            codes[missing[at]] = code
-            self._new.append((keys[missing[at]], code))
-            if len(codes) < len(parts):
-                self._tell(len(codes))
+        with closing(self._emission.of_each([parts[place] for place in missing])) as compiled:
+            for at, code in compiled:
+                codes[missing[at]] = code
+                self._new.append((keys[missing[at]], code))
+                if len(codes) < len(parts):
+                    self._tell(len(codes))
         self._codes += [codes[place] for place in range(len(parts))]
 
     def _key(self, part: IRModule) -> str | None:
@@ -166,6 +172,8 @@ class _Work:
 
     def objects(self) -> list[bytes]:
         """The object code of each part; what was compiled is in the cache then."""
+        cached = len(self._codes) - len(self._new)
+        _LOG.info("code of kernels: %d from the cache, %d compiled", cached, len(self._new))
         if self._new:
             tell("optimising kernels")
         for key, code in self._new:

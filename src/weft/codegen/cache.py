@@ -67,8 +67,8 @@ def cache_folder(kind: str = "objects") -> Path | None:
 
 
 def _user_cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return Path(given) if given else Path.home() / ".cache"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return given if given.is_absolute() else Path.home() / ".cache"  # as its specification says
 
 
 @functools.cache

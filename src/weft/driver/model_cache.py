@@ -10,6 +10,7 @@ another name and then renamed. A damaged entry counts as a miss.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ from weft.support.errors import ArtifactError, TVMError
 from weft.target.target import Target
 
 _DEFAULT_MIB: Final = 4096
+_LOG: Final = logging.getLogger(__name__)
 SOURCE: Final = "-source"
 """The end of the name of a file that has the imported model, not the compiled one."""
 _ROOMS: Final = (
@@ -53,27 +55,46 @@ _CONVERTERS: Final = (
 """(module, table) of converters, to which users may add their own."""
 
 
+class _NoKeyError(Exception):
+    """Something decides the result that no key can contain; the message says what."""
+
+
 def key_of(request: Request, target: Target, *settings: object) -> str | None:
     """The key of a model; None if something decides the result that no key can contain.
 
     ``settings`` are further options; an option that is no plain value makes the result None.
     """
-    if cache_folder("models") is None:
+    try:
+        return _key_of(request, target, settings)
+    except _NoKeyError as reason:
+        _LOG.info("this model is not in the cache of models: %s", reason)
         return None
-    context = PassContext.current()
+
+
+def _check_keyed(request: Request, context: PassContext, settings: tuple[object, ...]) -> None:
+    """Raise _NoKeyError for what can be said without the model."""
+    if cache_folder("models") is None:
+        raise _NoKeyError("there is none (WEFT_NO_CACHE, or its folder cannot be used)")
+    if context.instruments:
+        raise _NoKeyError("the pass context has instruments")
     plain = (*settings, *request.options.values())
     is_plain = all(isinstance(item, str | int | None) for item in plain)
-    if context.instruments or not is_plain or not _is_plain(context.config):
-        return None
+    if not is_plain or not _is_plain(context.config):
+        raise _NoKeyError("an option is no plain value")
     pipelines = [item for item in settings if isinstance(item, str)]
     if not all(item == "default" or is_ours(item) for item in pipelines):
-        return None
+        raise _NoKeyError("a pipeline is not weft's own")
+
+
+def _key_of(request: Request, target: Target, settings: tuple[object, ...]) -> str:
+    context = PassContext.current()
+    _check_keyed(request, context, settings)
     added = (*additions(target), _converters_key(), tuned_key())
     if None in added:
-        return None
+        raise _NoKeyError("a converter, operator or pass cannot be identified by its source")
     name, described = _described(request)
     if described is None:
-        return None
+        raise _NoKeyError(f"parts of the {name} cannot be identified")
     digest = hashlib.blake2b(source_digest(_ROOMS) + generator_digest(), digest_size=20)
     config = sorted((name, repr(value)) for name, value in context.config.items())
     parts = (
@@ -141,13 +162,16 @@ def load(key: str, num_threads: int | None) -> CompiledModel | None:
     """The model that is stored under a key, or None."""
     path = _path(key)
     if path is None or not path.exists():
+        _LOG.info("the cache of models has no %s", key)
         return None
     try:
         model = from_artifact(read_file(path), num_threads=num_threads)
         os.utime(path)
-    except (TVMError, OSError):
+    except (TVMError, OSError) as error:
+        _LOG.info("%s in the cache of models is damaged, and deleted: %s", key, error)
         _forget(path)
         return None
+    _LOG.info("%s is in the cache of models", key)
     return model
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import SupportsIndex, TypeGuard
 
+from weft.relax.frontend.dynamic_dim import hint_of
 from weft.relax.frontend.onnx.parameters import GivenShape
 from weft.relax.frontend.onnx.value import Dim
 from weft.support.errors import IRTypeError, IRValueError
@@ -92,14 +93,15 @@ def _extent(
     where: str, default: str, size: object, known: tuple[Dim | str, Dim | str]
 ) -> Dim | str:
     """The extent that a size asks for; ``known`` are that of the example and that of the model."""
-    hint = getattr(getattr(size, "type", None), "name", "")  # torch.export.Dim.AUTO
+    hint = hint_of(size)
     if size is None or hint == "STATIC":
         return known[0]
     if hint in ("AUTO", "DYNAMIC"):
         return default
-    if isinstance(size, SupportsIndex) and not isinstance(size, bool):
+    is_dim = _is_dim(size)
+    if isinstance(size, SupportsIndex) and not is_dim and not isinstance(size, bool):
         return _number(where, int(size), known)
-    name = _name_of(size) if _is_dim(size) else size
+    name = _name_of(size) if is_dim else size
     if isinstance(name, str) and name.strip() and not name.strip().lstrip("+-").isdigit():
         return name
     raise IRTypeError(
@@ -122,8 +124,11 @@ def _number(where: str, size: int, known: tuple[Dim | str, Dim | str]) -> int:
 
 
 def _is_dim(size: object) -> bool:
-    """Whether it is a ``torch.export.Dim`` with a name."""
-    return not isinstance(size, type) and isinstance(getattr(size, "__name__", None), str)
+    """Whether it is a ``torch.export.Dim`` with a name: in torch 2.6 a class of a class of its own.
+
+    There may be no torch here, so that anything with a name counts.
+    """
+    return type(size) is not type and isinstance(getattr(size, "__name__", None), str)
 
 
 def _name_of(size: object) -> str:

@@ -1,4 +1,4 @@
-"""Shows what a compilation is doing, if it takes longer than a second.
+"""Shows what a compilation is doing, if it takes longer than a second; logs how long it took.
 
 The line is shown on standard error, if that is a terminal and the package rich is installed. It
 disappears when the work is done.
@@ -6,13 +6,35 @@ disappears when the work is done.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
+from weft.support.logs import is_shown
+from weft.support.progress import PhaseClock, watching
+
+_LOG: Final = logging.getLogger(__name__)
 DELAY: Final = 1.0
 """Seconds before anything is shown."""
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Log how long the block takes, and each phase of the compiler in it."""
+    if not is_shown():
+        yield
+        return
+    seconds: dict[str, float] = {}
+    begin = time.perf_counter()
+    with watching(PhaseClock(seconds).watch):
+        yield
+    phases = ", ".join([f"{name} {spent:.2f}" for name, spent in seconds.items()])
+    _LOG.info("%s: %.2f s (%s)", what, time.perf_counter() - begin, phases or "no phases")
 
 
 class Progress:
@@ -25,9 +47,12 @@ class Progress:
         self._timer: threading.Timer | None = None
         self._display: Any = None
         self._task: Any = None
+        self._clock = ExitStack()
 
     def __enter__(self) -> Self:
-        if sys.stderr is not None and sys.stderr.isatty():
+        self._clock.enter_context(timed(self._name))
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        if is_terminal and not is_shown():  # log lines would tear the display
             self._timer = threading.Timer(self._delay, self._show)
             self._timer.daemon = True
             self._timer.start()
@@ -67,6 +92,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._clock.close()
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

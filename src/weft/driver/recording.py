@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
@@ -20,7 +19,7 @@ from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.vm.lower import LoweredModule
 from weft.support.events import Event, observing
-from weft.support.progress import Phase, watching
+from weft.support.progress import PhaseClock, watching
 from weft.target.target import Target, target_meant
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
@@ -92,8 +91,7 @@ class _Observer:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self.open: list[tuple[PassRun, float]] = []
-        self.phases: list[list[object]] = []
+        self.open: list[PassRun] = []
         self.is_lowering = False
 
     def __call__(self, event: Event, *details: object) -> None:
@@ -105,13 +103,13 @@ class _Observer:
             return
         run = PassRun(name, len(self.open), tuple(module.functions.items()))
         self.recording.passes.append(run)
-        self.open.append((run, time.perf_counter()))
+        self.open.append(run)
 
-    def _passed(self, module: IRModule) -> None:
+    def _passed(self, _name: str, module: IRModule, seconds: float) -> None:
         if self.is_lowering:
             return
-        run, begin = self.open.pop()
-        run.seconds = time.perf_counter() - begin
+        run = self.open.pop()
+        run.seconds = seconds
         run.after = tuple(module.functions.items())
 
     def _kernel(self, name: str, func: PrimFunc) -> None:
@@ -142,21 +140,6 @@ class _Observer:
     def _code(self, names: list[str], is_cached: bool, key: str | None) -> None:
         self.recording.codes.append(CodeSource(names, is_cached, key is not None))
 
-    def watch(self, name: Phase, begins: bool) -> None:
-        """Add up the seconds of each phase, without those of phases inside of it."""
-        now, seconds = time.perf_counter(), self.recording.phases
-        if self.phases:
-            running = self.phases[-1]
-            seconds[str(running[0])] = (
-                seconds.get(str(running[0]), 0.0) + now - cast(float, running[1])
-            )
-        if begins:
-            self.phases.append([name, now])
-            return
-        self.phases.pop()
-        if self.phases:
-            self.phases[-1][1] = now
-
 
 @contextmanager
 def recording(target: Target | None = None) -> Iterator[Recording]:
@@ -171,8 +154,8 @@ def recording(target: Target | None = None) -> Iterator[Recording]:
     ['main']
     """
     record = Recording(target_meant(target), PassContext.current())
-    observer = _Observer(record)
+    clock = PhaseClock(record.phases)
     begin = time.perf_counter()
-    with observing(observer), watching(observer.watch):
+    with observing(_Observer(record)), watching(clock.watch):
         yield record
     record.seconds = time.perf_counter() - begin

@@ -19,6 +19,7 @@ import torch
 from torch import fx
 
 from weft.driver.sources import Request
+from weft.relax.frontend.dynamic_dim import hint_of, is_named_dim
 from weft.relax.frontend.torch.capture import capture
 from weft.support.files import open_regular
 
@@ -167,7 +168,7 @@ def _described(value: object) -> object:
         return "node", value.name
     if value is Ellipsis:
         return ("ellipsis",)
-    if isinstance(value, torch.export.Dim | type(torch.export.Dim.AUTO)):
+    if is_named_dim(value) or hint_of(value):
         return "dimension", str(value), getattr(value, "__name__", "")
     raise _Untold
 

@@ -11,6 +11,7 @@ import difflib
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
@@ -208,8 +209,9 @@ class Pass:
         for instrument in context.instruments:
             _hook(instrument, "run_before_pass", mod, self.info)
         happened("pass", self.info.name, mod)
+        begin = time.perf_counter()
         result = self._run(mod, context)
-        happened("passed", result)
+        happened("passed", self.info.name, result, time.perf_counter() - begin)
         for instrument in context.instruments:
             _hook(instrument, "run_after_pass", result, self.info)
         return result

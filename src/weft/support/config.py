@@ -11,11 +11,12 @@ from typing import Final
 from weft.support.errors import InternalError, IRValueError
 
 VARIABLES: Final[dict[str, str]] = {
-    "WEFT_CACHE_DIR": "folder of the caches of objects and models (default: ~/.cache/weft)",
+    "WEFT_CACHE_DIR": "folder of the caches (default: weft in XDG_CACHE_HOME, or ~/.cache/weft)",
     "WEFT_CACHE_SIZE": "size limit of the object cache in MiB",
     "WEFT_COMPILE_WORKERS": "processes that compile (default: the affinity mask; 0: only this one)",
     "WEFT_HOT_SECONDS": "seconds of calls after which sizes get a program (default: 60)",
     "WEFT_HOT_SIZE": "size limit of the weights of such programs of one model in MiB",
+    "WEFT_LOG": "what is logged to standard error: info, or weft.driver=debug,info",
     "WEFT_MODEL_CACHE_SIZE": "size limit of the cache of whole models in MiB",
     "WEFT_NO_CACHE": "1 turns both caches off",
     "WEFT_NUM_THREADS": "threads of parallel loops (default: the affinity mask)",

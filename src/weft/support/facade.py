@@ -18,10 +18,20 @@ from typing import Any, Final
 from weft.support import slots
 from weft.support.errors import IRAttributeError, UnsupportedError
 from weft.support.forks import watch_forks
+from weft.support.logs import show_by_environment
 from weft.support.missing import MissingNameError
 
-EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
-"""Packages that only parts of weft need; each is an extra of the same name."""
+EXTRAS: Final[Mapping[str, str]] = {
+    "onnx": "weft-compiler[onnx]",
+    "ray": "ray",
+    "rich": "weft-compiler[progress]",
+    "safetensors": "safetensors",
+    "torch": "weft-compiler[torch]",
+    "xgboost": "weft-compiler[xgboost]",
+}
+"""Packages that only parts of weft need, and what brings them."""
+
+show_by_environment()  # here, where the import of any part of weft begins
 
 
 class PlannedNameError(IRAttributeError):
@@ -95,10 +105,11 @@ def _module(module: str, package: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name in EXTRAS:
+        brought_by = EXTRAS.get(error.name or "")
+        if brought_by is not None:
             raise MissingPackageError(
                 f"{package}.{name} needs the package {error.name}, which is not installed; "
-                f"pip install 'weft[{error.name}]' brings it"
+                f"pip install '{brought_by}' brings it"
             ) from error
         if (error.name or "").rpartition(".")[2] != module.rpartition(".")[2]:
             raise

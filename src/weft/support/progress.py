@@ -16,6 +16,7 @@ lowering ends
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,7 +39,7 @@ Watcher = Callable[[Phase, bool], None]
 
 _LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 
-_WATCHER: Final[ContextVar[Watcher | None]] = ContextVar("watcher", default=None)
+_WATCHERS: Final[ContextVar[tuple[Watcher, ...]]] = ContextVar("watchers", default=())
 
 
 @contextmanager
@@ -59,27 +60,26 @@ def tell(text: str, done: int | None = None, total: int | None = None) -> None:
 
 
 @contextmanager
-def watching(watcher: Watcher | None) -> Iterator[None]:
-    """Call ``watcher`` where a phase of this thread's work begins or ends, inside of the block."""
-    token = _WATCHER.set(watcher)
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Call ``watcher``, too, where a phase of this thread's work begins or ends in the block."""
+    token = _WATCHERS.set((*_WATCHERS.get(), watcher))
     try:
         yield
     finally:
-        _WATCHER.reset(token)
+        _WATCHERS.reset(token)
 
 
 @contextmanager
 def phase(name: Phase) -> Iterator[None]:
     """Within the block the compiler is in this phase."""
-    watcher = _WATCHER.get()
-    if watcher is None:
-        yield
-        return
-    watcher(name, True)
+    watchers = _WATCHERS.get()
+    for watcher in watchers:
+        watcher(name, True)
     try:
         yield
     finally:
-        watcher(name, False)
+        for watcher in watchers:
+            watcher(name, False)
 
 
 def awaited(name: Phase, items: Iterator[T]) -> Iterator[T]:
@@ -101,3 +101,28 @@ def awaited(name: Phase, items: Iterator[T]) -> Iterator[T]:
             except StopIteration:
                 return
         yield item
+
+
+class PhaseClock:
+    """A watcher that adds up the seconds of each phase, without those of phases inside of it.
+
+    Args:
+        seconds: phase -> seconds, where they are added.
+    """
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        self._open: list[Phase] = []
+        self._since = 0.0
+
+    def watch(self, name: Phase, begins: bool) -> None:
+        """Note that a phase begins or ends."""
+        now = time.perf_counter()
+        if self._open:
+            running = self._open[-1]
+            self.seconds[running] = self.seconds.get(running, 0.0) + now - self._since
+        self._since = now
+        if begins:
+            self._open.append(name)
+        else:
+            self._open.pop()

@@ -61,7 +61,9 @@ def children() -> int:
     return 0 if is_observed() else max(worker_count() - 1, 0)
 
 
-def results(tasks: Sequence[Callable[[], T]], most: int | None = None) -> Iterator[tuple[int, T]]:
+def results(
+    tasks: Sequence[Callable[[], T]], most: int | None = None
+) -> Generator[tuple[int, T], None, None]:
     """The results of tasks with their numbers, as they come, from forked children and from here.
 
     Where no process can be forked, or one ends early, this one does the rest. Children are gone

@@ -8,6 +8,7 @@ started there are none.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import select
 import threading
@@ -20,6 +21,7 @@ from weft.support.errors import InternalError
 from weft.support.forks import hold_over_forks
 from weft.support.progress import phase
 
+_LOG: Final = logging.getLogger(__name__)
 RENEW_AFTER: Final = 1000
 """How many jobs a worker does: it bounds what LLVM may keep in memory of each."""
 IDLE_SECONDS: Final = 60.0
@@ -69,7 +71,8 @@ class WorkerPool:
             return None
         try:
             worker.wait_until_ready()
-        except WorkerEndedError:  # workers cannot run in this environment
+        except WorkerEndedError as error:  # workers cannot run in this environment
+            _LOG.info("no compile worker can run, LLVM runs in this process: it %s", error)
             self._is_closed = True
             self.give_back(worker, is_usable=False)
             return None
@@ -102,10 +105,13 @@ class WorkerPool:
             return None
         self._register()
         try:
-            return Worker(self.idle_seconds)
-        except OSError:
+            worker = Worker(self.idle_seconds)
+        except OSError as error:
+            _LOG.info("no compile worker can be started, LLVM runs in this process: %s", error)
             self._is_closed = True
             return None
+        _LOG.info("compile worker %d is started", worker.pid)
+        return worker
 
     def _register(self) -> None:
         if not self._is_registered:
@@ -246,6 +252,8 @@ class Batch:
         except (Refusal, MemoryError, WorkerEndedError) as error:
             is_usable = isinstance(error, Refusal)
             is_from_outside = isinstance(error, WorkerEndedError) and error.is_from_outside
+            if not is_usable:
+                _LOG.info("compile worker %d is lost: %s", worker.pid, error or "out of memory")
             if request.is_second_try or not is_from_outside:
                 raise NotTranslatedError(request.text, error) from error
             self._let_go(worker, is_usable=False)

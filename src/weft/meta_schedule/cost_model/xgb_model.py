@@ -62,7 +62,7 @@ class XGBModel(LearnedModel):
             of this process by default.
         tree_method: how xgboost builds trees.
 
-    Needs the package xgboost (``pip install 'weft[xgboost]'``).
+    Needs the package xgboost (``pip install 'weft-compiler[xgboost]'``).
     """
 
     def __init__(

@@ -181,7 +181,10 @@ class HotShapes(Generic[Model]):
         """
         if extents in self._programs:
             return
+        begun = time.perf_counter()
         program = self._compiler(extents, self._num_threads)
+        seconds = time.perf_counter() - begun
+        _LOG.info("%s: compiled for the sizes %s in %.2f s", self.name, extents, seconds)
         with _LOCK:
             size = sum([item.constant_bytes() for item in (*self._programs.values(), program)])
             if size > self._room:

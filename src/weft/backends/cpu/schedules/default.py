@@ -19,7 +19,6 @@ A block that no program fits stays as it is, so every function gets a schedule.
 from __future__ import annotations
 
 import functools
-import logging
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
@@ -49,7 +48,6 @@ from weft.tir.joined_index import walks
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
-logger = logging.getLogger(__name__)
 _MOST_LOADS: Final = 64
 """Loads that a block reads several times in another one may have there after it was inlined."""
 
@@ -261,7 +259,6 @@ def _tried(name: str, sch: Schedule, program: Program) -> Schedule:
             return trial
         happened("program", name, _FORMS[name.partition(",")[0]])
     except ScheduleError as error:
-        logger.debug("a default schedule does not fit: %s", error)
         happened("program", name, str(error))
     except Exception as error:  # noqa: BLE001 - it must not cost the user the model
         happened("program", name, f"it failed: {type(error).__name__}: {error}")

@@ -41,7 +41,7 @@ def need_onnx() -> ModuleType:
     except ImportError as error:
         raise UnsupportedError(
             "relax.frontend.onnx: the package onnx is not installed; "
-            "install it with `pip install weft[onnx]`"
+            "install it with `pip install 'weft-compiler[onnx]'`"
         ) from error
     package: ModuleType = onnx
     return package

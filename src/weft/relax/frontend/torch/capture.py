@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import io
 import linecache
 import sys
@@ -65,6 +67,10 @@ standard error for the whole process, so two threads that export at once both fa
 hold_over_forks(EXPORTING, is_outer=True)
 
 
+_IGNORES_GUARDS: Final = "prefer_deferred_runtime_asserts_over_guards"
+"""A parameter of ``torch.export.export``, which releases before 2.8 lack."""
+
+
 class CaptureError(TVMError):
     """torch.export could not capture the model: control flow on data, an untraceable call ..."""
 
@@ -101,18 +107,16 @@ def _exported(
     dynamic_shapes: object,
 ) -> torch.export.ExportedProgram:
     """The exported program; where torch cannot prove guards that hold, it need not look at them."""
-
-    def export(ignores_guards: bool) -> torch.export.ExportedProgram:
-        return torch.export.export(
-            model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False,
-            prefer_deferred_runtime_asserts_over_guards=ignores_guards,
-        )  # fmt: skip
-
+    export = functools.partial(
+        torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+    )
     try:
-        return export(False)
+        return export()
     except UserError as error:
-        if error.error_type is UserErrorType.CONSTRAINT_VIOLATION and are_proved(str(error)):
-            return export(True)
+        can_ignore = _IGNORES_GUARDS in inspect.signature(torch.export.export).parameters
+        is_guard = error.error_type is UserErrorType.CONSTRAINT_VIOLATION
+        if can_ignore and is_guard and are_proved(str(error)):
+            return export(**{_IGNORES_GUARDS: True})
         raise
 
 

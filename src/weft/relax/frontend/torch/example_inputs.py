@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
-from torch.export.dynamic_shapes import _DimHint, _DimHintType
 
+from weft.relax.frontend.dynamic_dim import hint_of, is_named_dim
 from weft.relax.frontend.torch.dim_names import entry, specs_of
 
 _EXTENT: Final = 3
@@ -75,9 +75,8 @@ def _varied(value: Any, spec: object) -> Any:
 
 def _varying_extent(dim: object) -> int:
     """An extent for a dimension that varies; 0 for another one, and for ``2 * dim``."""
-    is_named = isinstance(dim, torch.export.Dim) and not hasattr(dim, "root")
-    is_told = isinstance(dim, _DimHint) and dim.type is _DimHintType.DYNAMIC
-    if not is_named and not is_told:
+    is_named = is_named_dim(dim) and not hasattr(dim, "root")
+    if not is_named and hint_of(dim) != "DYNAMIC":
         return 0
     low, high = getattr(dim, "min", None), getattr(dim, "max", None)
     extent = max(_EXTENT, low or 0)

@@ -9,7 +9,7 @@ from typing import Final
 
 import torch
 from torch import fx
-from torch.export.graph_signature import InputKind, InputSpec, OutputKind
+from torch.export.graph_signature import InputKind, InputSpec
 
 from weft.ir.expr import Extent
 from weft.ir.module import IRModule
@@ -46,9 +46,12 @@ _NO_LIMIT: Final = 2**62
 """Upper bounds from here on are torch's way to say that there is none."""
 Param = tuple[Var, NDArray]
 """An input that holds a parameter or a state of the model, and its value."""
-_MUTATIONS: Final = {
-    OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION,
-}  # fmt: skip
+_MUTATED: Final[Mapping[str, str]] = {
+    "BUFFER_MUTATION": "buffer",
+    "USER_INPUT_MUTATION": "input",
+    "PARAMETER_MUTATION": "parameter",
+}
+"""Name of an OutputKind (torch before 2.9 lacks the last one) -> what the output is written to."""
 
 
 @dataclass(frozen=True)
@@ -311,15 +314,10 @@ class _ProgramBuilder:
         )
 
     def _mutations(self) -> tuple[tuple[str, str], ...]:
-        kinds = {
-            OutputKind.BUFFER_MUTATION: "buffer",
-            OutputKind.USER_INPUT_MUTATION: "input",
-            OutputKind.PARAMETER_MUTATION: "parameter",
-        }
         return tuple(
-            (kinds[spec.kind], spec.target)
+            (_MUTATED[spec.kind.name], spec.target)
             for spec in self.program.graph_signature.output_specs
-            if spec.kind in _MUTATIONS
+            if spec.kind.name in _MUTATED
         )
 
     def _ranges(self) -> dict[str, tuple[int, int | None]]:
