@@ -46,8 +46,9 @@ _FORMS: Final = {
 @dataclass(frozen=True)
 class _Axis:
     """One spatial axis of a transposed convolution: stride, size of the window, the padding before
-    (``low``) and after (``high``), the output padding (``extra``), and whether the number of results
-    is known (``is_known``). The properties are the sizes of the convolution that replaces it.
+    (``low``) and after (``high``), the output padding (``extra``), and whether the number of
+    results is known (``is_known``). The properties are the sizes of the convolution that replaces
+    it.
     """
 
     stride: int
@@ -161,7 +162,8 @@ def _axes(call: RelaxExpr) -> list[_Axis] | None:
         known = [value for value in map(constant_value, numbers) if value is not None]
         if len(known) < len(numbers):
             return None
-        axes.append(_Axis(*known, is_known=constant_value(count) is not None))
+        stride, size, low, high, added = known
+        axes.append(_Axis(stride, size, low, high, added, constant_value(count) is not None))
     return axes if all(min(axis.before, axis.after) >= 0 for axis in axes) else None
 
 
