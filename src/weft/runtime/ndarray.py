@@ -37,10 +37,8 @@ def dtype_of(numpy_dtype: np.dtype) -> DataType:
         if numpy_dtype.kind not in "biufV":
             raise IRTypeError(f"expected an array of real numbers, got numpy type {numpy_dtype}")
         if not numpy_dtype.isnative:
-            raise IRTypeError(
-                f"expected an array in native byte order, got numpy type {numpy_dtype}; "
-                f'x.astype("{numpy_dtype.newbyteorder("=")}") has it'
-            )
+            told = f"got numpy type {numpy_dtype}; x.astype('{numpy_dtype.newbyteorder()}') has it"
+            raise IRTypeError(f"expected an array in native byte order, {told}")
         dtype = _DTYPES[numpy_dtype] = DataType(numpy_dtype)
     return dtype
 
