@@ -58,6 +58,13 @@ def test_version(capsys):
     assert capsys.readouterr().out.strip() == f"weft {weft.__version__}"
 
 
-def test_run_of_a_model_that_is_not_compiled(capsys):
-    assert main.main(["run", "net.onnx", "--input", "x.npy"]) == 2
-    assert "first weft compile net.onnx -o net.weft" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("net.onnx", "weft compile net.onnx -o net.weft"),
+        ("my net.onnx", "weft compile 'my net.onnx' -o 'my net.weft'"),
+    ],
+)
+def test_run_of_a_model_that_is_not_compiled(capsys, name, command):
+    assert main.main(["run", name, "--input", "x.npy"]) == 2
+    assert f"first {command}\n" in capsys.readouterr().err

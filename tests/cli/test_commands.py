@@ -246,6 +246,23 @@ def test_inputs_that_do_not_fit_a_compiled_model_are_told_by_name(folder, capsys
         assert told in capsys.readouterr().err
 
 
+def test_arrays_of_another_byte_order_are_read(tmp_path):
+    values = np.arange(3, dtype="float32")
+    np.save(tmp_path / "x.npy", values.astype(">f4"))
+    np.savez(tmp_path / "x.npz", x=values.astype(">f4"))
+    for array in (read_arrays(tmp_path / "x.npy"), read_arrays(tmp_path / "x.npz")["x"]):
+        assert array.dtype == "float32"
+        assert array.dtype.isnative
+        np.testing.assert_array_equal(array, values)
+
+
+def test_a_models_file_has_the_end_of_its_kind(folder, capsys):
+    (folder / "noext").write_bytes(b"")
+    assert weft_command("compile", "noext", "-o", "m.weft") == 2
+    expected = "weft: noext: the names of models end in .onnx, .pt2, or .weft; rename the file"
+    assert capsys.readouterr().err.strip() == expected
+
+
 def test_pipes_and_wrong_arrays_of_run_are_refused_at_once(folder, capsys):
     os.mkfifo("pipe.npy")
     os.mkfifo("pipe.npz")

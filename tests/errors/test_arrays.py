@@ -87,9 +87,9 @@ def test_wrong_values():
     array = weft.nd.empty((2, 2))
     with pytest.raises(IRValueError, match=r"array of shape \(2, 2\): could not broadcast"):
         array[:] = np.zeros(3)
-    with pytest.raises(IRTypeError, match="expected an array of numbers"):
+    with pytest.raises(IRTypeError, match="expected an array of real numbers"):
         array[:] = np.array([["a", "b"], ["c", "d"]])
-    with pytest.raises(IRTypeError, match="expected an array of numbers"):
+    with pytest.raises(IRTypeError, match="expected an array of real numbers"):
         array.copyfrom(np.zeros((2, 2), "complex64"))
 
 

@@ -141,6 +141,10 @@ def find_model(text: str) -> Any:
             raise IRValueError(f"{text[:200]}: there is no such file")
         return path
     module_name, colon, attribute = text.partition(":")
+    if path.is_file() and not colon:
+        raise IRValueError(
+            f"{text[:200]}: the names of models end in .onnx, .pt2, or .weft; rename the file"
+        )
     if not colon or not attribute:
         raise IRValueError(f"{text!r} names no model; expected {KINDS}")
     try:

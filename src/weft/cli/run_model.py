@@ -7,6 +7,7 @@ import io
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import numpy as np
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.model.suffix in SOURCES:
         raise IRValueError(
             f"{options.model}: expected a compiled model, got one of another framework; first "
-            f"weft compile {options.model} -o {options.model.stem}.weft"
+            f"weft compile {quote(str(options.model))} -o {quote(options.model.stem + '.weft')}"
         )
     model = weft.load(options.model, num_threads=options.threads)
     args, kwargs = read_inputs(options.input)
@@ -88,7 +89,9 @@ def read_arrays(path: Path) -> np.ndarray | Mapping[str, np.ndarray]:
     try:
         with open_regular(path) as file:
             arrays = np.load(file, allow_pickle=False)
-            return dict(arrays) if isinstance(arrays, np.lib.npyio.NpzFile) else arrays
+            if not isinstance(arrays, np.lib.npyio.NpzFile):
+                return _native(arrays)
+            return {name: _native(array) for name, array in arrays.items()}
     except FileNotFoundError:
         raise IRValueError(f"--input {path}: there is no such file") from None
     except MemoryError as error:
@@ -99,6 +102,11 @@ def read_arrays(path: Path) -> np.ndarray | Mapping[str, np.ndarray]:
     except Exception as error:  # numpy raises errors of many classes for a damaged file
         shown = f"{type(error).__name__}: {error}"[:200]
         raise IRValueError(f"--input {path}: expected a .npy or .npz file: {shown}") from error
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """The array in the byte order of this machine; files may have the other one."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def leaves(value: object, name: str = "output") -> Iterator[tuple[str, np.ndarray]]:

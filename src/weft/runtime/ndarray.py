@@ -34,10 +34,11 @@ def dtype_of(numpy_dtype: np.dtype) -> DataType:
     """The data type of numpy's; raise IRTypeError for one that weft has not."""
     dtype = _DTYPES.get(numpy_dtype)
     if dtype is None:
-        if numpy_dtype.kind not in "biufV" or not numpy_dtype.isnative:
-            raise IRTypeError(
-                f"expected an array of numbers in native byte order, got numpy type {numpy_dtype}"
-            )
+        if numpy_dtype.kind not in "biufV":
+            raise IRTypeError(f"expected an array of real numbers, got numpy type {numpy_dtype}")
+        if not numpy_dtype.isnative:
+            told = f"got numpy type {numpy_dtype}; x.astype('{numpy_dtype.newbyteorder()}') has it"
+            raise IRTypeError(f"expected an array in native byte order, {told}")
         dtype = _DTYPES[numpy_dtype] = DataType(numpy_dtype)
     return dtype
 

@@ -148,3 +148,17 @@ def test_upper_bounds_give_a_static_plan_and_are_checked(mode):
     np.testing.assert_allclose(machine["main"](x).numpy(), np.exp(np.exp(np.exp(x))), rtol=1e-5)
     with pytest.raises(IRValueError, match=r"main: n is 17, but memory was planned for at most 16"):
         machine["main"](np.zeros(17, "float32"))
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+@pytest.mark.parametrize("limit", [(1 << 20) + 1, 1 << 40])
+def test_large_upper_bounds_plan_for_the_sizes_of_a_call(mode, limit):
+    """A range that a guard gives must not ask for terabytes."""
+    main = Bounded["main"].with_attr("tir_var_upper_bound", {"n": limit})
+    executable = relax.build(weft.IRModule({"main": main}), "llvm")
+    entry = executable.program.functions["main"].native
+    assert entry.planned is not None
+    machine = relax.VirtualMachine(executable, weft.cpu(), exec_mode=mode)
+    for n in (0, 16, 300):
+        x = np.zeros(n, "float32")
+        np.testing.assert_allclose(machine["main"](x).numpy(), np.exp(np.exp(np.exp(x))), rtol=1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -15,7 +17,7 @@ from weft.runtime.ndarray import NDArray
 from weft.runtime.threads import parallel as threads
 from weft.script import ir as I
 from weft.script import relax as R
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import ArtifactFormatError, IRTypeError, IRValueError, UnsupportedError
 
 
 @I.ir_module
@@ -159,6 +161,33 @@ def test_states_are_saved_with_their_values(model, tmp_path):
     stateful(one)
     stateful.save(tmp_path / "state.weft")
     np.testing.assert_array_equal(weft.load(tmp_path / "state.weft")(one), 4)
+
+
+@pytest.mark.parametrize(
+    "repeated", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_a_copy_has_its_own_states(model, repeated):
+    signature = Signature(
+        "Net", (Parameter("x", ("leaf", 0)),), ("x", "weight"), ("leaf", 0), unpacked=True,
+        states=(State("weight", 1, 0),),
+    )  # fmt: skip
+    stateful = with_signature(
+        model, signature, states=[weft.nd.array(np.ones((4, 4), "float32"))], text=lambda: "",
+        num_threads=1,
+    )  # fmt: skip
+    one = np.eye(4, dtype="float32") * 2
+    stateful(one)
+    other = repeated(stateful)
+    assert other.num_threads == 1
+    np.testing.assert_array_equal(other(one), 4)
+    np.testing.assert_array_equal(other(one), 8)
+    np.testing.assert_array_equal(stateful(one), 4)
+
+
+def test_a_pickle_with_damaged_bytes_says_so(model):
+    function, (data, *rest) = model.__reduce__()
+    with pytest.raises(ArtifactFormatError, match="main: .*damaged or cut off"):
+        function(data[:100], *rest)
 
 
 def test_inputs_that_a_call_changes(model):

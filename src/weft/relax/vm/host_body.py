@@ -286,15 +286,15 @@ class HostBody(ABC):
             for buffer in step.uses:
                 first.setdefault(id(buffer), position)
                 last[id(buffer)] = position
-        return [
-            TensorLife(
-                buffer,
-                self.bounds.size_in_bytes(list(buffer.shape), buffer.dtype),
-                first[id(buffer)],
-                last[id(buffer)],
-            )
+        buffers = [
+            buffer
             for buffer in self.state.temporaries
             if id(buffer) not in outputs and id(buffer) in first
+        ]
+        sizes = self.bounds.planned_sizes((list(buf.shape), buf.dtype) for buf in buffers)
+        return [
+            TensorLife(buffer, size, first[id(buffer)], last[id(buffer)])
+            for buffer, size in zip(buffers, sizes, strict=True)
         ]
 
     def assemble(

@@ -234,6 +234,11 @@ def read_file(path: Path) -> Artifact:
         raise ArtifactError(f"cannot read {str(path)!r}: {reason}") from error
 
 
+def read_bytes(data: bytes, name: str) -> Artifact:
+    """The artefact that ``to_bytes`` wrote; errors, which are as of ``read_file``, name it."""
+    return _read(_container(io.BytesIO(data), Path(name)), Path(name))
+
+
 def _container(file: BinaryIO, path: Path) -> BinaryIO:
     """The zip: the file itself, or the section of a library."""
     start = file.read(4)

@@ -18,7 +18,8 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from weft.runtime.artifact.weft_file import Artifact, as_path, damage_of, read_file, write_model
+from weft.runtime.artifact import weft_file
+from weft.runtime.artifact.weft_file import Artifact, as_path
 from weft.runtime.call.tensor_call import TensorCall
 from weft.runtime.model.hot_shapes import HotShapes
 from weft.runtime.model.memory_report import MemoryReport, report_memory
@@ -352,11 +353,15 @@ class CompiledModel(Executable):
                 f"save: a compiled model is no {target.suffix} file, and weft would write its own "
                 f"format under that name; write {target.with_suffix('.weft').name}"
             )
-        write_model(self.to_artifact(), target)
+        weft_file.write_model(self.to_artifact(), target)
 
     def to_bytes(self) -> bytes:
         """What ``save`` writes."""
         return self.to_artifact().to_bytes()
+
+    def __reduce__(self) -> tuple[Callable[..., CompiledModel], tuple[bytes, str, int | None]]:
+        """Pickled as what ``save`` writes; so is a copy, whose states and weights are its own."""
+        return _from_bytes, (self.to_bytes(), self.signature.name, self.num_threads)
 
     def to_artifact(self) -> Artifact:
         """The model as files hold it."""
@@ -447,7 +452,15 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     machine (ArtifactTargetError).
     """
     place = as_path(path)
-    artifact = read_file(place)
+    return _loaded(weft_file.read_file(place), place, num_threads)
+
+
+def _from_bytes(data: bytes, name: str, num_threads: int | None) -> CompiledModel:
+    """The model that ``CompiledModel.to_bytes`` gave; errors call it ``name``."""
+    return _loaded(weft_file.read_bytes(data, name), Path(name), num_threads)
+
+
+def _loaded(artifact: Artifact, place: Path, num_threads: int | None) -> CompiledModel:
     try:
         if artifact.code is not None:
             check_processor(artifact.code)
@@ -455,7 +468,7 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     except (TVMError, MemoryError):
         raise
     except Exception as error:  # what a reader did not stumble over
-        raise damage_of(place, error) from error
+        raise weft_file.damage_of(place, error) from error
 
 
 def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> CompiledModel:

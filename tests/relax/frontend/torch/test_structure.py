@@ -94,3 +94,18 @@ def test_indices_and_masks_of_symbolic_extents():
         Chosen(), torch.randn(5, 4), torch.tensor([0, 4, 2]), dynamic_shapes=({0: n}, {0: k}),
         others=[(torch.randn(8, 4), torch.tensor([7, 1])), (-torch.ones(3, 4), torch.tensor([0]))],
     )  # fmt: skip
+
+
+class Filled(torch.nn.Module):
+    """Places of a mask that take the elements of another tensor, as many as there are."""
+
+    def forward(self, x, source):
+        return x.masked_scatter(x > 0, source), x.masked_scatter(x > 0, x[x > 0].exp())
+
+
+def test_a_mask_that_holds_nowhere_needs_no_elements():
+    k = torch.export.Dim("k", min=0, max=64)
+    check_model(
+        Filled(), torch.randn(5, 4), torch.randn(20), dynamic_shapes=({}, {0: k}),
+        others=[(-torch.ones(5, 4), torch.randn(0)), (torch.ones(5, 4), torch.randn(21))],
+    )  # fmt: skip

@@ -75,6 +75,31 @@ def test_sizes_may_be_symbolic():
         )
 
 
+@pytest.mark.parametrize(
+    ("window", "attrs"),
+    [
+        (3, {"padding": 1}),
+        (2, {"padding": (1, 0)}),
+        (6, {"strides": 2, "padding": 2}),
+        (4, {"strides": 2, "padding": 1}),
+        (2, {"strides": 2}),
+    ],
+)
+def test_an_image_without_pixels_has_an_empty_result(window, attrs):
+    w = tir.Var("w", "int64")
+    before = module_of((1, 2, w), (2, 3, window), **attrs)
+    after = RewriteConvTranspose()(before)
+    assert not [name for name in names(after) if "transpose" in name]
+    compiled = weft.compile(before, cache=False)
+    for width in (0, 1, 4):
+        arrays = arrays_for((1, 2, width), (2, 3, window))
+        expected = run(before, "main", *arrays)
+        assert width or expected.shape == (1, 3, 0)
+        for found in (run(after, "main", *arrays), compiled(*arrays)):
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_one_convolution_has_no_more_products_than_results_need():
     after = RewriteConvTranspose()(module_of((1, 8, 6, 6), (8, 4, 4, 4), strides=2, padding=1))
     (conv,) = [

@@ -11,6 +11,10 @@ convolutional layer?", 2016).
 Before: ``conv2d_transpose(x, w)``. After: ``call_tir(interleave, convolution(x, v))``, where ``v``
 are the rearranged weights, which FoldConstant computes once if ``w`` is a constant. With stride 1
 nothing is interleaved.
+
+Padding may leave nothing of a symbolic image (``n`` results of ``n`` elements, three weights, and a
+padding of 1 on both sides). A convolution has a result at least, so there one more zero pads the
+data, and the interleaving leaves out what the zero gives.
 """
 
 from __future__ import annotations
@@ -42,8 +46,9 @@ _FORMS: Final = {
 @dataclass(frozen=True)
 class _Axis:
     """One spatial axis of a transposed convolution: stride, size of the window, the padding before
-    (``low``) and after (``high``), the output padding (``extra``). The properties are the sizes of
-    the convolution that replaces it.
+    (``low``) and after (``high``), the output padding (``extra``), and whether the number of
+    results is known (``is_known``). The properties are the sizes of the convolution that replaces
+    it.
     """
 
     stride: int
@@ -51,6 +56,7 @@ class _Axis:
     low: int
     high: int
     extra: int
+    is_known: bool
 
     @property
     def taps(self) -> int:
@@ -65,7 +71,15 @@ class _Axis:
     @property
     def after(self) -> int:
         """How many zeros pad the data at the end: as many as the last result needs."""
-        return (self.window - 1 - self.high + self.extra) // self.stride
+        return (self.window - 1 - self.high + self.extra) // self.stride + self.spare
+
+    @property
+    def spare(self) -> int:
+        """How many results of the convolution are left out: 1 where there might be none at all."""
+        if self.is_known or self.low == 0 or self.start:
+            return 0
+        of_nothing = self.window + self.extra - self.low - self.high - self.stride
+        return int(of_nothing <= 0)
 
     @property
     def start(self) -> int:
@@ -90,7 +104,7 @@ class _Rewriter(UnfusedFunctions):
             call.args[0], weights, padding=padding, groups=groups, out_dtype=attrs["out_dtype"]
         )
         factors = [axis.stride for axis in axes]
-        if math.prod(factors) == 1:
+        if math.prod(factors) == 1 and not any(axis.spare for axis in axes):
             return self.builder_.normalize(parts)
         shape = list(tensor_dims(call.struct_info) or ())
         return self.builder_.call_te(
@@ -141,12 +155,15 @@ def _axes(call: RelaxExpr) -> list[_Axis] | None:
     if 0 in [constant_value(dim) for dim in dims]:  # the convolution might have no window at all
         return None
     axes = []
-    for window, extra in zip(sizes.space, call.attrs["output_padding"], strict=True):
+    for window, extra, count in zip(
+        sizes.space, call.attrs["output_padding"], dims[2:], strict=True
+    ):
         numbers = (window.stride, window.size, window.before, window.after, extra)
         known = [value for value in map(constant_value, numbers) if value is not None]
         if len(known) < len(numbers):
             return None
-        axes.append(_Axis(*known))
+        stride, size, low, high, added = known
+        axes.append(_Axis(stride, size, low, high, added, constant_value(count) is not None))
     return axes if all(min(axis.before, axis.after) >= 0 for axis in axes) else None
 
 

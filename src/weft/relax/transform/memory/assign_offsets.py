@@ -17,8 +17,9 @@ After::
 
 Offsets are computed from the lifetimes of the tensors (``weft.runtime.memory.plan``), whatever
 storage they shared before; the size of the arena is close to the largest sum of tensors that live
-at the same time. If a size has symbols without an upper bound, ``vm.builtin.plan_offsets`` computes
-the offsets when the function runs, and a match_cast gives them names::
+at the same time. If a size has symbols without an upper bound, or with one that makes it large
+(``UpperBounds.planned_sizes``), ``vm.builtin.plan_offsets`` computes the offsets when the function
+runs, and a match_cast gives them names::
 
     plan = R.call_pure_packed("vm.builtin.plan_offsets", R.shape([n * 4, m * 4]), R.shape([...]))
     _ = R.match_cast(plan, R.Shape([offset_0, offset_1, arena_size]))
@@ -74,13 +75,16 @@ class _Region:
     scope: str
     device: Any
     lives: list[Life]
-    sizes: list[PrimExpr]
+    tensors: list[tuple[Sequence[PrimExpr], DataType]]
+    """Extents and dtype of each."""
+    sizes: Sequence[PrimExpr] = ()
     offsets: Sequence[PrimExpr] = ()
     total: PrimExpr | None = None
     arena: Var | None = None
 
-    def plan(self) -> None:
+    def plan(self, bounds: UpperBounds) -> None:
         """Compute the offsets; if a size is symbolic, make variables for them."""
+        self.sizes = bounds.planned_sizes(self.tensors)
         spans = self.spans()
         sizes = [size.value for size in self.sizes if isinstance(size, IntImm)]
         if len(sizes) == len(self.sizes):
@@ -104,7 +108,6 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
         if isinstance(binding.value, Call) and binding.value.op is ALLOC_STORAGE
     }
     allocations = find_allocations(func, mod, lambda call: call.op is ALLOC_TENSOR)
-    bounds = UpperBounds(func)
     starts = _region_starts(func)
     regions: dict[Any, _Region] = {}
     for life in allocations.lives.values():
@@ -117,7 +120,7 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
         key = (id(life.block), starts[life.var], scope)
         region = regions.setdefault(key, _Region(scope, device, [], []))
         region.lives.append(life)
-        region.sizes.append(bounds.size_in_bytes(shape.values, dtype.value))
+        region.tensors.append((shape.values, dtype.value))
     return list(regions.values())
 
 
@@ -186,8 +189,9 @@ def assign_offsets(func: Function, mod: IRModule) -> Function:
     regions = _regions(func, mod)
     if not regions:
         return func
+    bounds = UpperBounds(func)
     for region in regions:
-        region.plan()
+        region.plan(bounds)
     rewritten: Function = _OffsetRewriter(func, regions).visit_expr(func)
     return rewritten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
@@ -21,6 +21,11 @@ from weft.tir.expr import Var
 
 BOUND: Final = "tir_var_upper_bound"
 NON_NEGATIVE: Final = "tir_non_negative_var"
+LARGEST_IN_ADVANCE: Final = 4 << 20
+"""Bytes of a tensor up to which memory is planned for its largest size, whatever a call's is.
+
+The range of a symbol may be a guard (2 to 16,777,216 rows) and not what anybody calls with.
+"""
 
 
 class UpperBounds:
@@ -59,13 +64,21 @@ class UpperBounds:
 
     def size_in_bytes(self, extents: Sequence[PrimExpr], dtype: DataType) -> PrimExpr:
         """The largest size of a tensor: a number, or a number times the symbolic extents."""
-        factor, symbolic = dtype.itemsize, op.const(1, "int64")
-        for extent in self.shape(extents):
-            if isinstance(extent, IntImm):
-                factor *= extent.value
-            else:
-                symbolic = op.multiply(symbolic, op.cast("int64", extent))
-        return op.multiply(op.const(factor, "int64"), symbolic)
+        return _bytes(self.shape(extents), dtype)
+
+    def planned_sizes(
+        self, tensors: Iterable[tuple[Sequence[PrimExpr], DataType]]
+    ) -> list[PrimExpr]:
+        """The sizes that memory is planned for, of tensors given by their extents and dtypes.
+
+        Their largest sizes, if all are known and none is above ``LARGEST_IN_ADVANCE``: then the
+        plan is made once. Else those of the call.
+        """
+        given = list(tensors)
+        largest = [self.size_in_bytes(*tensor) for tensor in given]
+        if all(isinstance(s, IntImm) and s.value <= LARGEST_IN_ADVANCE for s in largest):
+            return largest
+        return [_bytes(*tensor) for tensor in given]
 
     def size_in_order(self, extents: Sequence[PrimExpr], dtype: DataType) -> PrimExpr:
         """Like ``size_in_bytes``, but as a product in the order of the extents."""
@@ -94,6 +107,16 @@ class UpperBounds:
             limit = dict(self.limits).get(var, scattered)
             self._points[var] = IntImm(var.dtype, min(scattered, limit))
         return self._points[var]
+
+
+def _bytes(extents: Sequence[PrimExpr], dtype: DataType) -> PrimExpr:
+    factor, symbolic = dtype.itemsize, op.const(1, "int64")
+    for extent in extents:
+        if isinstance(extent, IntImm):
+            factor *= extent.value
+        else:
+            symbolic = op.multiply(symbolic, op.cast("int64", extent))
+    return op.multiply(op.const(factor, "int64"), symbolic)
 
 
 def _limits(func: Function) -> dict[str, int]:

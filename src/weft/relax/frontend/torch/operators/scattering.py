@@ -295,7 +295,11 @@ def masked_scatter(context: Context, self: Expr, mask: Expr, source: Expr) -> Ex
     holds = context.emit(op.broadcast_to(op.astype(mask, "bool"), shape))
     flat = context.emit(op.reshape(context.cast(holds, "int64"), [-1]))
     ranks = op.subtract(op.cumsum(flat, 0), context.operand(1, "int64"))
-    chosen = op.take(op.reshape(source, [-1]), ranks, 0, mode="clip")
+    elements = context.emit(op.reshape(source, [-1]))
+    if not context.static(context.dims(source)):  # there may be none, where the mask never holds
+        spare = op.zeros([1], context.dtype_of(source))
+        elements = context.emit(op.concat([elements, spare], 0))
+    chosen = op.take(elements, ranks, 0, mode="clip")
     return op.where(holds, op.reshape(chosen, shape), self)
 
 
