@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from weft.ir.module import IRModule
@@ -143,6 +143,33 @@ class TuneContext(Context):
         if self.search_strategy is None:
             raise IRValueError("TuneContext: this call needs a search_strategy")
         return self.search_strategy
+
+
+def contexts_of(
+    tasks: Iterable[tuple[str, IRModule | PrimFunc, Target | str, Space]],
+    strategy: SearchStrategy | str,
+    num_threads: int | str,
+    seed: int | None,
+) -> list[TuneContext]:
+    """The contexts of tasks: name, function, target and design space of each.
+
+    They share no parts. ``seed`` is where their random numbers start, None: anywhere.
+    """
+    generator = random.Random(seed)
+    contexts = [
+        TuneContext(
+            function,
+            target=target,
+            space_generator=space,
+            search_strategy=strategy,
+            task_name=name,
+            rand_state=generator.randrange(1, _SEEDS),
+            num_threads=num_threads,
+            logger=logging.getLogger(f"weft.meta_schedule.{name}"),
+        )
+        for name, function, target, space in tasks
+    ]
+    return [context.clone() for context in contexts]
 
 
 def _space_of(space: Space | None) -> SpaceGenerator | None:
