@@ -133,7 +133,8 @@ def tune(
     process = TrialProcess(resolved, num_threads, _TRIAL_SECONDS)
     try:
         with suppress(KeyboardInterrupt), Progress(f"tuning {type(model).__name__}") as progress:
-            _search(searches, journal, process, begin + 60 * minutes, progress.stage)
+            deadline = time.monotonic() + 60 * minutes
+            _search(searches, journal, process, deadline, progress.stage)
         rows = [_settled(search, process) for search in searches]
     finally:
         process.close()
@@ -149,6 +150,9 @@ def tune(
             chosen = compile_model(model, example_inputs, target=resolved, **given)
         if not _is_faster(chosen, default):
             chosen, rows = default, [row._replace(tuned=row.default, taken={}) for row in rows]
+    for search, row in zip(searches, rows, strict=True):
+        if row.taken:
+            journal.add(replace(_entry(search, row.taken, row.tuned), is_winner=True))
     chosen.tuning = TuningReport(rows, time.monotonic() - begin)
     return chosen
 
@@ -202,10 +206,15 @@ def _try(search: Search, taken: Mapping[str, str], journal: Journal, process: Tr
             search.remeasured(default)
     except TrialFailedError:
         search.learn(taken, None, {})
-        journal.add(Entry(name, taken, None))
+        journal.add(_entry(search, taken, None))
     else:
         search.learn(taken, microseconds, offered)
-        journal.add(Entry(name, taken, microseconds))
+        journal.add(_entry(search, taken, microseconds))
+
+
+def _entry(search: Search, taken: Mapping[str, str], microseconds: float | None) -> Entry:
+    kernel = search.kernel
+    return Entry(kernel.digest.hex(), taken, microseconds, kernel.name, kernel.calls)
 
 
 def _line(searches: Sequence[Search], left: float) -> str:
