@@ -33,13 +33,13 @@ from weft.target.target import target_meant
 @pytest.mark.parametrize("forms", [8, pytest.param(110, marks=pytest.mark.slow)])
 def test_what_fails_never_wins_and_every_trial_is_kept(monkeypatch, tmp_path, forms):
     monkeypatch.setattr(trial_process, "_PROGRAM", FAULTY)
-    monkeypatch.setattr(whole, "_is_faster", lambda tuned, usual: True)
+    monkeypatch.setattr(whole, "_is_faster", lambda *models: True)
     monkeypatch.setenv("FORMS", str(forms))
     if forms > 8:  # which takes time
         monkeypatch.setattr(whole, "_TRIAL_SECONDS", 20.0)
         monkeypatch.setenv("HANGS", "1")
     database = tmp_path / "trials.jsonl"
-    model = weft.tune(perceptron(), minutes=30, num_threads=1, database=database)
+    model = weft.tune(perceptron(), minutes=30, database=database)
     assert [row.taken for row in model.tuning.kernels] == [{"form": FASTEST}] * 2
     rows = [json.loads(line) for line in database.read_text().splitlines()]
     trials = [row for row in rows if not row["is_winner"]]
@@ -92,7 +92,7 @@ def test_a_process_that_is_killed_loses_one_trial(monkeypatch):
     monkeypatch.setattr(trial_process, "_PROGRAM", FAULTY)
     monkeypatch.setenv("FORMS", "3")
     kernel = a_kernel()
-    process = trial_process.TrialProcess(target_meant(None), 1, 300)
+    process = trial_process.TrialProcess(target_meant(None), None, 300)
     try:
         assert process.trial(kernel, {})[0] > 0
         os.kill(process._process.pid, signal.SIGKILL)
@@ -116,7 +116,7 @@ def a_kernel():
 def bench(monkeypatch):
     """A bench whose forms add the answer to ``plus`` to the right result."""
     kernel = a_kernel()
-    bench = Bench(save_json(kernel.module), kernel.weights, target_meant(None).export(), 1)
+    bench = Bench(save_json(kernel.module), kernel.weights, target_meant(None).export(), None)
 
     def compiled(self):
         from weft.dlight.decisions import decide

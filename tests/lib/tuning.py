@@ -73,4 +73,4 @@ def tune(database: str | Path) -> None:
     from weft.driver.tuning import trial_process
 
     vars(trial_process)["_PROGRAM"] = FAULTY
-    weft.tune(perceptron(), minutes=30, num_threads=1, database=database)
+    weft.tune(perceptron(), minutes=30, database=database)

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.schedules.places import Part, Places, loops_of_parts, parts_of
-from weft.dlight.decisions import decide
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, mentions
@@ -286,7 +285,7 @@ def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) ->
     Raises ScheduleError if two iterations would write the same element.
     """
     fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-    if machine.cores > 1 and decide("threads", True, lambda: [False]):
+    if machine.cores > 1:
         sch.parallel(fused)
     return fused
 
