@@ -38,7 +38,8 @@ def tune_tir(
         work_dir: the folder of the database, which later calls go on with.
         max_trials_global: how many programs are measured, about.
         space: the design space: a function that schedules and samples, ``ScheduleFn`` of it, or
-            "post-order-apply" for the rules of the target.
+            "post-order-apply" for the rules of the target and its default schedule, which is
+            measured first.
         special_space: spaces of single functions, by name; a function with None is left out.
         seed: where random numbers start.
 

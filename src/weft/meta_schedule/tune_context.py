@@ -18,6 +18,9 @@ from weft.meta_schedule.protocols import Context
 from weft.meta_schedule.runner.base import RunnerResult
 from weft.meta_schedule.search_strategy.base import SearchStrategy
 from weft.meta_schedule.space_generator.base import SpaceGenerator
+from weft.meta_schedule.space_generator.default_schedule import DefaultSchedule
+from weft.meta_schedule.space_generator.post_order_apply import PostOrderApply
+from weft.meta_schedule.space_generator.space_generator_union import SpaceGeneratorUnion
 from weft.support.config import usable_processors
 from weft.support.errors import IRTypeError, IRValueError
 from weft.target import Target
@@ -153,14 +156,15 @@ def contexts_of(
 ) -> list[TuneContext]:
     """The contexts of tasks: name, function, target and design space of each.
 
-    They share no parts. ``seed`` is where their random numbers start, None: anywhere.
+    They share no parts. ``seed`` is where their random numbers start, None: anywhere. The space
+    "post-order-apply" gets the default schedule of the target as one more sketch.
     """
     generator = random.Random(seed)
     contexts = [
         TuneContext(
             function,
             target=target,
-            space_generator=space,
+            space_generator=_with_default(space),
             search_strategy=strategy,
             task_name=name,
             rand_state=generator.randrange(1, _SEEDS),
@@ -170,6 +174,12 @@ def contexts_of(
         for name, function, target, space in tasks
     ]
     return [context.clone() for context in contexts]
+
+
+def _with_default(space: Space) -> Space:
+    if space != "post-order-apply":
+        return space
+    return SpaceGeneratorUnion([DefaultSchedule(), PostOrderApply()])
 
 
 def _space_of(space: Space | None) -> SpaceGenerator | None:

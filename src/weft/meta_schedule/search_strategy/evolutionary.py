@@ -19,7 +19,7 @@ from weft.meta_schedule.cost_model.random_model import RandomModel
 from weft.meta_schedule.database.base import Database
 from weft.meta_schedule.protocols import Varies
 from weft.meta_schedule.search_strategy.search import Beginning, Search, SearchingStrategy
-from weft.meta_schedule.search_strategy.trials import candidates_of, replayed
+from weft.meta_schedule.search_strategy.trials import candidates_of, has_choices, replayed
 from weft.support.errors import IRValueError
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.trace import Trace
@@ -107,13 +107,19 @@ class _Evolution(Search):
                 "%s: no schedule of the design space could be sampled", self.context.task_name
             )
             return None
-        best = self._evolved([*known, *sampled], count)
+        certain = [] if self.measured else self._without_choices()
+        best = [*certain, *self._evolved([*known, *sampled], count)]
         picked = self._picked(best, sampled, count)
         self.empty_batches = 0 if picked else self.empty_batches + 1
         return None if self.empty_batches >= _EMPTY_BATCHES else candidates_of(picked)
 
     def _replayed(self, trace: Trace) -> Schedule | None:
         return replayed(self.mod, trace, self.context.postprocs, self._seed())
+
+    def _without_choices(self) -> list[Schedule]:
+        """The schedules of the space that have no decisions, which are measured first."""
+        schedules = [self._replayed(trace) for trace in self.traces if not has_choices(trace)]
+        return [sch for sch in schedules if sch is not None]
 
     def _seed(self) -> int:
         return self.random.randrange(1, 2**31 - 1)

@@ -7,7 +7,12 @@ from abc import abstractmethod
 
 from weft.meta_schedule.candidate import MeasureCandidate
 from weft.meta_schedule.search_strategy.search import Beginning, Search, SearchingStrategy
-from weft.meta_schedule.search_strategy.trials import candidates_of, postprocessed, replayed
+from weft.meta_schedule.search_strategy.trials import (
+    candidates_of,
+    has_choices,
+    postprocessed,
+    replayed,
+)
 from weft.support.errors import IRValueError
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.trace import Trace
@@ -75,11 +80,14 @@ class _TraceSearch(_Samples):
     def __init__(self, beginning: Beginning, max_fail_count: int) -> None:
         super().__init__(beginning, max_fail_count)
         self.traces = beginning.traces("ReplayTrace")
+        self.varied = [trace for trace in self.traces if has_choices(trace)]
+        self.certain = [trace for trace in self.traces if not has_choices(trace)]
 
     def sample(self) -> Schedule | None:
         seed = self.random.randrange(1, 2**31 - 1)
-        trace = Trace(self.random.choice(self.traces).insts)
-        return replayed(self.mod, trace, self.context.postprocs, seed)
+        is_first = bool(self.certain and self.varied)
+        trace = self.certain.pop(0) if is_first else self.random.choice(self.varied or self.traces)
+        return replayed(self.mod, Trace(trace.insts), self.context.postprocs, seed)
 
 
 class _FunctionSearch(_Samples):
