@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import weft
+from tests.lib.tuning import perceptron
 from weft import te, tir, topi
 from weft.backends.cpu.schedules import default
 from weft.dlight.apply import ApplyDefaultSchedule
@@ -17,8 +19,10 @@ from weft.driver.tuning import trial_process
 from weft.driver.tuning.journal import Entry, Journal
 from weft.driver.tuning.kernels import kernels_of, stages
 from weft.driver.tuning.search import Search
+from weft.driver.tuning.trial import clock_of
 from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
 from weft.ir.structural import structural_digest
+from weft.meta_schedule.testing.te_workload import depthwise_conv2d_nhwc
 from weft.support.errors import IRValueError
 from weft.target.machine import machine_of
 from weft.target.target import target_meant
@@ -51,21 +55,85 @@ def test_a_choice_is_the_cost_models_unless_something_decides():
         assert decide("size", 4, lambda: [2, 8]) == 4
 
 
-def test_every_answer_to_every_choice_computes_the_same():
-    func = product()
-    _, offered = scheduled(func, {})
-    assert {name.split()[0] for name in offered} == {"tile", "prefetches", "chunks", "order"}
-    rng = np.random.default_rng(1)
-    x, w = [rng.standard_normal(shape).astype("f4") for shape in ((24, 1024), (1024, 96))]
-    expected, forms = np.maximum(x @ w, 0), set()
-    for name, answers in offered.items():
-        for answer in answers:
+def check_answers(func, arrays, expected, choices, most):
+    """Answers to each choice of a function compute what numpy does.
+
+    ``choices`` are the first words of the choices that there must be; of the other answers to each
+    ``most`` are tried, spread over all.
+    """
+    usual, offered = scheduled(func, {})
+    assert {name.split()[0] for name in offered} == set(choices)
+    forms = {structural_digest(usual): usual}
+    for name, (_, *others) in offered.items():
+        for answer in others[:: -(-len(others) // most)]:
             form, _ = scheduled(func, {name: answer})
-            forms.add(structural_digest(form))
-            result = weft.nd.empty((24, 96))
-            weft.build(form, SMALL)["main"](weft.nd.array(x), weft.nd.array(w), result)
-            np.testing.assert_allclose(result.numpy(), expected, atol=2e-3)
-    assert len(forms) > 10
+            forms[structural_digest(form)] = form
+    assert len(forms) > len(choices)
+    for form in forms.values():
+        result = weft.nd.array(np.full_like(expected, np.nan))
+        weft.build(form, SMALL)["main"](*[weft.nd.array(x) for x in arrays], result)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=2e-3)
+
+
+ALL = 100
+SOME_OR_ALL = pytest.mark.parametrize("most", [2, pytest.param(ALL, marks=pytest.mark.slow)])
+
+
+def random(*shapes):
+    rng = np.random.default_rng(1)
+    return [rng.standard_normal(shape).astype("f4") for shape in shapes]
+
+
+@SOME_OR_ALL
+def test_answers_of_a_product_compute_the_same(most):
+    x, w = random((24, 1024), (1024, 96))
+    choices = ("tile", "prefetches", "chunks", "order")
+    check_answers(product(), [x, w], np.maximum(x @ w, 0), choices, most)
+
+
+def depthwise_of(x, w, stride):
+    """A depthwise convolution with padding of 1: images in NCHW, filters (channels, 3, 3)."""
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    return np.einsum("nchwij,cij->nchw", windows[:, :, ::stride, ::stride], w)
+
+
+@SOME_OR_ALL
+@pytest.mark.parametrize(("size", "stride"), [(8, 1), pytest.param(28, 2, marks=pytest.mark.slow)])
+def test_answers_of_windows_along_rows_compute_the_same(size, stride, most):
+    x, w = random((1, 4, size, size), (4, 1, 3, 3))
+    image, filters = te.placeholder(x.shape, name="x"), te.placeholder(w.shape, name="w")
+    convolution = topi.nn.depthwise_conv2d_nchw(image, filters, stride, 1, 1)
+    func = te.create_prim_func([image, filters, topi.nn.relu(convolution)])
+    expected = np.maximum(depthwise_of(x, w[:, 0], stride), 0)
+    check_answers(func, [x, w], expected, ("band",), most)
+
+
+@SOME_OR_ALL
+def test_answers_of_windows_of_pixels_compute_the_same(most):
+    x, w = random((1, 14, 14, 24), (1, 3, 3, 24))
+    func = te.create_prim_func(list(depthwise_conv2d_nhwc(1, 14, 14, 24, 3, 1, 1)))
+    expected = depthwise_of(x.transpose(0, 3, 1, 2), w[0].transpose(2, 0, 1), 1)
+    check_answers(func, [x, w], expected.transpose(0, 2, 3, 1).copy(), ("tile",), most)
+
+
+@SOME_OR_ALL
+def test_answers_of_a_softmax_compute_the_same(most):
+    [x] = random((64, 48))
+    placeholder = te.placeholder(x.shape, name="x")
+    func = te.create_prim_func([placeholder, topi.nn.softmax(placeholder)])
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    choices = ("vectors", "rows", "joining")
+    check_answers(func, [x], powers / powers.sum(-1, keepdims=True), choices, most)
+
+
+@pytest.mark.parametrize("shape", [(64, 48), (6, 1000)])
+def test_answers_of_a_sum_of_rows_compute_the_same(shape):
+    [x] = random(shape)
+    placeholder = te.placeholder(shape, name="x")
+    func = te.create_prim_func([placeholder, topi.sum(placeholder, -1)])
+    choices = ("vectors", *(["rows"] if shape[1] == 48 else []))
+    check_answers(func, [x], x.sum(-1), choices, ALL)
 
 
 def test_a_tuned_function_is_scheduled_as_it_was_tuned():
@@ -86,24 +154,6 @@ def test_a_tuned_function_is_scheduled_as_it_was_tuned():
 
 
 # Kernels
-
-
-def perceptron(batch=4):
-    """Three layers, two of them with the same kernel."""
-    from weft import relax
-
-    rng = np.random.default_rng(2)
-    x = relax.Var("x", relax.TensorStructInfo((batch, 32), "float32"))
-    builder = relax.BlockBuilder()
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            value = x
-            for columns in (32, 32, 8):
-                weights = relax.const(rng.standard_normal((32, columns)).astype("f4") / 8)
-                value = builder.emit(relax.op.nn.relu(relax.op.matmul(value, weights)))
-            result = builder.emit_output(value)
-        builder.emit_func_output(result)
-    return builder.get()
 
 
 def kernels(module):
@@ -165,6 +215,17 @@ def test_a_search_changes_one_answer_at_a_time_and_keeps_what_is_faster():
     assert search.promise == 0.0
 
 
+def test_two_answers_that_help_only_together_are_found():
+    offered = {"tile": ["a", "b", "c"], "order": ["x", "y"]}
+    times = {("b", "x"): 102, ("c", "x"): 150, ("a", "y"): 103, ("b", "y"): 80, ("c", "y"): 10}
+    search, order = searched(
+        lambda t: float(times.get((t.get("tile", "a"), t.get("order", "x")), 100)), offered
+    )
+    assert order[:5] == [{}, {"tile": "b"}, {"order": "y"}, {"tile": "c"},
+                         {"order": "y", "tile": "b"}]  # fmt: skip
+    assert (search.taken, search.best) == ({"tile": "c", "order": "y"}, 10)
+
+
 def test_forms_that_fail_or_gain_nothing_are_not_kept():
     offered = {"tile": ["a", "b", "c"]}
     search, order = searched(lambda t: {"b": None, "c": 99.5}.get(t.get("tile"), 100.0), offered)
@@ -195,6 +256,18 @@ def test_a_default_that_met_a_busy_moment_is_measured_again(monkeypatch):
 def test_a_kernel_whose_default_fails_is_left_alone():
     search, order = searched(lambda t: None, {"tile": ["a", "b"]})
     assert (search.taken, order, search.promise) == ({}, [{}], 0.0)
+
+
+# Clocks
+
+
+def test_one_thread_is_timed_by_its_own_clock():
+    """Which stands still while the thread sleeps, as while the system runs something else."""
+    clock, wall = clock_of(1), clock_of(2)
+    begin = clock(), wall()
+    time.sleep(0.2)
+    assert clock() - begin[0] < (wall() - begin[1]) / 2
+    assert clock_of(None) is wall
 
 
 # Processes of trials
@@ -275,13 +348,13 @@ def test_what_wins_beside_the_default_is_compiled(monkeypatch, tmp_path):
         real.close()
     monkeypatch.setattr(TrialProcess, "trial", trial)
     monkeypatch.setattr(TrialProcess, "compare", lambda self, kernel, taken, rounds: (100.0, 50.0))
-    monkeypatch.setattr(whole, "_is_faster", lambda tuned, usual: True)
+    monkeypatch.setattr(whole, "_is_faster", lambda *models: True)
     tuned = weft.tune(module, minutes=5, database=None)
     assert tuned.tuning.gain == 2.0
     assert {name for row in tuned.tuning.kernels for name in row.taken} == {"tile of matmul"}
     default = weft.compile(module)
     assert tuned.kernels.get_source("ll") != default.kernels.get_source("ll")
-    monkeypatch.setattr(whole, "_is_faster", lambda tuned, usual: False)
+    monkeypatch.setattr(whole, "_is_faster", lambda *models: False)
     kept = weft.tune(module, minutes=5, database=None)
     assert kept.tuning.gain == 1.0
     assert all(not row.taken for row in kept.tuning.kernels)

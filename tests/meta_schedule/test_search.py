@@ -9,8 +9,9 @@ import weft
 from weft import meta_schedule as ms
 from weft import te, tir, topi
 from weft.meta_schedule.runner.base import RunnerFuture, RunnerResult
+from weft.meta_schedule.search_strategy.trials import replayed
 from weft.meta_schedule.testing.dummy_object import DummyBuilder, DummyMutator, DummyRunner
-from weft.meta_schedule.tune_context import normalized
+from weft.meta_schedule.tune_context import contexts_of, normalized
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.facade import MissingPackageError
 from weft.target import Target
@@ -50,6 +51,32 @@ def batches(task, trials, of_batch, database=None):
 
 
 # Strategies
+
+
+@pytest.mark.parametrize("strategy", ["replay-trace", "evolutionary"])
+def test_the_default_schedule_is_measured_first(strategy):
+    [task] = contexts_of([("main", product(), LLVM, "post-order-apply")], strategy, 1, 3)
+    if strategy == "evolutionary":
+        task.search_strategy.population_size = task.search_strategy.init_min_unmeasured = 8
+        task.search_strategy.genetic_num_iters = 1
+    first, *others = [item for batch in batches(task, 4, 2) for item in batch]
+    space = ms.space_generator.DefaultSchedule(postprocs=[])
+    [sch] = ms.TuneContext(product(), target=LLVM, space_generator=space).generate_design_space()
+    assert weft.ir.structural_equal(
+        sch.mod["main"].body,
+        weft.dlight.cpu.Default().apply(product(), LLVM, False).mod["main"].body,
+    )
+    expected = replayed(task.mod, sch.trace, task.postprocs, 1)
+    assert weft.ir.structural_equal(first.sch.mod, expected.mod)
+    assert len(others) == 3
+    assert not any(weft.ir.structural_equal(item.sch.mod, expected.mod) for item in others)
+
+
+def test_a_target_without_default_schedules_adds_nothing():
+    space = ms.space_generator.DefaultSchedule([], [], {})
+    for target in (None, Target("cuda -arch=sm_80")):
+        task = ms.TuneContext(product(), target=target, space_generator=space)
+        assert task.generate_design_space() == []
 
 
 @pytest.mark.parametrize("strategy", ["replay-trace", "replay-func"])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Unpack
 
 from weft.driver.build import relax_build
 from weft.ir.expr import GlobalVar
@@ -13,16 +12,12 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.meta_schedule.apply_database import MetaScheduleApplyDatabase
-from weft.meta_schedule.builder.base import Builder
-from weft.meta_schedule.cost_model.base import CostModel
 from weft.meta_schedule.database.base import Database
 from weft.meta_schedule.database.module_equality import EQUALITIES
 from weft.meta_schedule.extracted_task import ExtractedTask
-from weft.meta_schedule.runner.base import Runner
 from weft.meta_schedule.search_strategy.base import SearchStrategy
-from weft.meta_schedule.task_scheduler.base import TaskScheduler
-from weft.meta_schedule.tune import Callbacks, tune_tasks
-from weft.meta_schedule.tune_context import Space, TuneContext, normalized
+from weft.meta_schedule.tune import TuneOptions, tune_tasks
+from weft.meta_schedule.tune_context import Space, TuneContext, contexts_of, normalized
 from weft.relax.expr import Call, Function
 from weft.relax.transform import BindParams
 from weft.runtime.ndarray import NDArray
@@ -90,28 +85,22 @@ def extracted_tasks_to_tune_contexts(
 ) -> tuple[list[TuneContext], list[float]]:
     """Contexts and weights of tasks; those that are scheduled already are left out."""
     del work_dir
-    generator = random.Random(seed)
-    contexts, weights = [], []
+    open_tasks = []
     for task in extracted_tasks:
         if "tir.is_scheduled" in task.mod["main"].attrs:
             logger.warning("%s is scheduled already and is not tuned", task.task_name)
-            continue
-        context = TuneContext(
-            task.dispatched[0],
-            target=task.target,
-            space_generator=space,
-            search_strategy=strategy,
-            task_name=task.task_name,
-            rand_state=generator.randrange(1, 2**31 - 1),
-            num_threads=num_threads,
-            logger=logging.getLogger(f"weft.meta_schedule.{task.task_name}"),
-        )
-        contexts.append(context.clone())
-        weights.append(float(task.weight))
-    return contexts, weights
+        else:
+            open_tasks.append(task)
+    contexts = contexts_of(
+        [(task.task_name, task.dispatched[0], task.target, space) for task in open_tasks],
+        strategy,
+        num_threads,
+        seed,
+    )
+    return contexts, [float(task.weight) for task in open_tasks]
 
 
-def tune_relax(  # noqa: PLR0913 - TVM's signature
+def tune_relax(
     mod: IRModule | Function,
     params: Mapping[str, NDArray],
     target: Target | str,
@@ -120,17 +109,10 @@ def tune_relax(  # noqa: PLR0913 - TVM's signature
     max_trials_per_task: int | None = None,
     op_names: Sequence[str] | None = None,
     *,
-    num_trials_per_iter: int = 64,
-    builder: Builder | str = "local",
-    runner: Runner | str = "local",
-    database: Database | str = "json",
-    cost_model: CostModel | str | None = "xgb",
-    measure_callbacks: Callbacks = "default",
-    task_scheduler: TaskScheduler | str = "gradient",
     space: Space = "post-order-apply",
     strategy: SearchStrategy | str = "evolutionary",
     seed: int | None = None,
-    module_equality: str = "structural",
+    **options: Unpack[TuneOptions],
 ) -> Database:
     """Search for fast schedules of the kernels of a model (after LegalizeOps).
 
@@ -140,9 +122,10 @@ def tune_relax(  # noqa: PLR0913 - TVM's signature
         max_trials_global, max_trials_per_task: how many programs are measured.
         op_names: tune only kernels with one of these texts in their name.
 
-    The other arguments are those of ``tune_tir``. Returns the database, for ``compile_relax``.
+    The other arguments are those of ``tune_tir``; options (``TuneOptions``) those of
+    ``tune_tasks``. Returns the database, for ``compile_relax``.
     """
-    tasks = extract_tasks(mod, target, params, module_equality)
+    tasks = extract_tasks(mod, target, params, options.get("module_equality", "structural"))
     if op_names:
         tasks = [task for task in tasks if any(name in task.task_name for name in op_names)]
     contexts, weights = extracted_tasks_to_tune_contexts(
@@ -158,14 +141,7 @@ def tune_relax(  # noqa: PLR0913 - TVM's signature
         work_dir=work_dir,
         max_trials_global=max_trials_global,
         max_trials_per_task=max_trials_per_task,
-        num_trials_per_iter=num_trials_per_iter,
-        builder=builder,
-        runner=runner,
-        database=database,
-        cost_model=cost_model,
-        measure_callbacks=measure_callbacks,
-        task_scheduler=task_scheduler,
-        module_equality=module_equality,
+        **options,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from weft.meta_schedule import measure_callback
 from weft.meta_schedule.builder.base import Builder
@@ -19,6 +19,20 @@ from weft.support.facade import MissingPackageError
 
 Callbacks: TypeAlias = MeasureCallback | Sequence[MeasureCallback] | str
 logger = logging.getLogger("weft.meta_schedule")
+
+
+class TuneOptions(TypedDict, total=False):
+    """The options that ``tune_tir`` and ``tune_relax`` hand on to ``tune_tasks``."""
+
+    num_trials_per_iter: int
+    builder: Builder | str
+    runner: Runner | str
+    database: Database | str
+    cost_model: CostModel | str | None
+    measure_callbacks: Callbacks
+    task_scheduler: TaskScheduler | str
+    module_equality: str
+    post_optimization: bool
 
 
 def tune_tasks(  # noqa: PLR0913 - TVM's signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from weft.ir.module import IRModule
@@ -18,6 +18,9 @@ from weft.meta_schedule.protocols import Context
 from weft.meta_schedule.runner.base import RunnerResult
 from weft.meta_schedule.search_strategy.base import SearchStrategy
 from weft.meta_schedule.space_generator.base import SpaceGenerator
+from weft.meta_schedule.space_generator.default_schedule import DefaultSchedule
+from weft.meta_schedule.space_generator.post_order_apply import PostOrderApply
+from weft.meta_schedule.space_generator.space_generator_union import SpaceGeneratorUnion
 from weft.support.config import usable_processors
 from weft.support.errors import IRTypeError, IRValueError
 from weft.target import Target
@@ -143,6 +146,40 @@ class TuneContext(Context):
         if self.search_strategy is None:
             raise IRValueError("TuneContext: this call needs a search_strategy")
         return self.search_strategy
+
+
+def contexts_of(
+    tasks: Iterable[tuple[str, IRModule | PrimFunc, Target | str, Space]],
+    strategy: SearchStrategy | str,
+    num_threads: int | str,
+    seed: int | None,
+) -> list[TuneContext]:
+    """The contexts of tasks: name, function, target and design space of each.
+
+    They share no parts. ``seed`` is where their random numbers start, None: anywhere. The space
+    "post-order-apply" gets the default schedule of the target as one more sketch.
+    """
+    generator = random.Random(seed)
+    contexts = [
+        TuneContext(
+            function,
+            target=target,
+            space_generator=_with_default(space),
+            search_strategy=strategy,
+            task_name=name,
+            rand_state=generator.randrange(1, _SEEDS),
+            num_threads=num_threads,
+            logger=logging.getLogger(f"weft.meta_schedule.{name}"),
+        )
+        for name, function, target, space in tasks
+    ]
+    return [context.clone() for context in contexts]
+
+
+def _with_default(space: Space) -> Space:
+    if space != "post-order-apply":
+        return space
+    return SpaceGeneratorUnion([DefaultSchedule(), PostOrderApply()])
 
 
 def _space_of(space: Space | None) -> SpaceGenerator | None:

@@ -37,7 +37,8 @@ class Drawing:
         return f"Drawing({len(self.svg)} bytes of SVG)"
 
 
-def _svg(height: float, parts: Iterable[str]) -> Drawing:
+def svg_of(height: float, parts: Iterable[str]) -> Drawing:
+    """A drawing ``WIDTH`` wide, of parts that are text of SVG."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
         f'width="{WIDTH}" font-family="sans-serif" font-size="11" fill="currentColor">'
@@ -53,7 +54,8 @@ def _rectangle(x: float, y: float, width: float, height: float, colour: str, tit
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+def text_at(x: float, y: float, text: str, anchor: str = "start") -> str:
+    """A line of text; ``anchor`` is the part of it that lies at (x, y)."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'
 
 
@@ -65,7 +67,7 @@ def draw_arena(memory: Mapping[str, Any]) -> Drawing:
     """
     buffers, steps = memory["buffers"], max(len(memory["steps"]), 1)
     total, height = max(memory["arena_bytes"], 1), 240.0
-    parts = [_text(4, 12, f"{total:,} bytes; at least {memory['live_bound_bytes']:,}")]
+    parts = [text_at(4, 12, f"{total:,} bytes; at least {memory['live_bound_bytes']:,}")]
     for at, row in enumerate(buffers):
         span = row["last"] - row["first"] + 1
         parts.append(
@@ -79,8 +81,8 @@ def draw_arena(memory: Mapping[str, Any]) -> Drawing:
                 f"{', '.join(row['users'])}",
             )
         )
-    parts.append(_text(4, height + 34, f"{steps} steps"))
-    return _svg(height + 40, parts)
+    parts.append(text_at(4, height + 34, f"{steps} steps"))
+    return svg_of(height + 40, parts)
 
 
 def draw_roofline(profile: Mapping[str, Any] | None) -> Drawing:
@@ -112,9 +114,9 @@ def draw_roofline(profile: Mapping[str, Any] | None) -> Drawing:
     path = " ".join([f"{x:.1f},{y:.1f}" for x, y in corners])
     parts = [
         f'<polyline points="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>',
-        _text(WIDTH - 20, corners[2][1] - 4, f"{peak} GFLOP/s", "end"),
-        _text(44, corners[0][1] - 6, f"{bandwidth} GB/s"),
-        _text(WIDTH / 2, 262, "operations for each byte", "middle"),
+        text_at(WIDTH - 20, corners[2][1] - 4, f"{peak} GFLOP/s", "end"),
+        text_at(44, corners[0][1] - 6, f"{bandwidth} GB/s"),
+        text_at(WIDTH / 2, 262, "operations for each byte", "middle"),
     ]
     for index, (x, y, call) in enumerate(points):
         across, down = at(x, y)
@@ -123,7 +125,7 @@ def draw_roofline(profile: Mapping[str, Any] | None) -> Drawing:
             f'<circle cx="{across:.1f}" cy="{down:.1f}" r="5" fill="'
             f'{COLOURS[index % len(COLOURS)]}"><title>{title}</title></circle>'
         )
-    return _svg(270, parts)
+    return svg_of(270, parts)
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -144,7 +146,7 @@ def draw_loops(kernel: Mapping[str, Any]) -> Drawing:
     """
     line, parts = (
         20,
-        [_text(4, 14, f"{kernel['name']}: {kernel['schedule']['rule'] or 'as written'}")],
+        [text_at(4, 14, f"{kernel['name']}: {kernel['schedule']['rule'] or 'as written'}")],
     )
     for at, loop in enumerate(kernel["loops"]):
         x, y = 8 + 18 * loop["depth"], 22 + line * at
@@ -154,5 +156,5 @@ def draw_loops(kernel: Mapping[str, Any]) -> Drawing:
         if loop["flops"]:
             facts.append(f"{loop['flops']:,.0f} operations")
         parts.append(_rectangle(x, y + 3, 10, line - 8, KINDS[loop["kind"]], loop["kind"]))
-        parts.append(_text(x + 16, y + 13, ", ".join(facts)))
-    return _svg(28 + line * max(len(kernel["loops"]), 1), parts)
+        parts.append(text_at(x + 16, y + 13, ", ".join(facts)))
+    return svg_of(28 + line * max(len(kernel["loops"]), 1), parts)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from weft.codegen.llvm import worker
 from weft.codegen.llvm.worker import ANSWER, REQUEST, Job, Refusal
@@ -180,10 +180,15 @@ class Worker:
 
     def let_go(self) -> None:
         """Close the pipes only: a forked child does so, for the worker belongs to its parent."""
-        if self._process.returncode is None:
-            self._process.returncode = 0  # or Popen would warn that the process still runs
-        for file in (self._requests, self._answers, self._errors):
-            file.close()
+        let_go(self._process, self._requests, self._answers, self._errors)
+
+
+def let_go(process: subprocess.Popen[bytes], *files: IO[bytes]) -> None:
+    """Close the pipes to a process without waiting for it, as a child does that was forked."""
+    if process.returncode is None:
+        process.returncode = 0  # or Popen would warn that the process still runs
+    for file in files:
+        file.close()
 
 
 def can_start() -> bool:

@@ -1,11 +1,13 @@
 """The search for one kernel: from the default, change one answer at a time, keep what is faster.
 
 The answers to each choice are ordered by the cost model, so those that it thinks next best are
-tried first, over all choices. Once an answer is kept, the other choices are asked again.
+tried first, over all choices. Once an answer is kept, the other choices are asked again. In the
+end two answers are changed at once, of those that alone made the kernel hardly slower.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +18,10 @@ _GAIN: Final = 0.99
 """An answer is kept if the kernel takes at most this share of the time without it."""
 _PATIENCE: Final = 12
 """After so many trials without a gain a kernel promises half as much."""
+_CLOSE: Final = 1.05
+"""An answer is paired with others if the kernel takes at most this share of the fastest time."""
+_PAIRS: Final = 16
+"""So many pairs are tried around the fastest form."""
 
 Taken = dict[str, str]
 
@@ -34,7 +40,8 @@ class Search:
     trials: int = 0
     since: int = 0
     """Trials since the last gain."""
-    _tried: set[tuple[tuple[str, str], ...]] = field(default_factory=set)
+    _times: dict[tuple[tuple[str, str], ...], float | None] = field(default_factory=dict)
+    """Each form that was tried -> its microseconds; None if it failed."""
 
     @property
     def promise(self) -> float:
@@ -50,7 +57,8 @@ class Search:
         """The form to try next; None if all near the fastest were tried."""
         if self.default is None:
             return {}
-        return next((taken for taken in self._near() if _key(taken) not in self._tried), None)
+        near = itertools.chain(self._near(), self._pairs())
+        return next((taken for taken in near if _key(taken) not in self._times), None)
 
     def _near(self) -> Iterator[Taken]:
         """The fastest form with one answer changed, what the cost model prefers first."""
@@ -59,6 +67,22 @@ class Search:
             for name, answers in self.offered.items():
                 if rank < len(answers):
                     yield _changed(self.taken, name, answers[rank], answers)
+
+    def _pairs(self) -> Iterator[Taken]:
+        """The fastest form with two answers changed that alone lost little, the fastest first."""
+        close = []
+        for name, answers in self.offered.items():
+            for answer in answers:
+                taken = _changed(self.taken, name, answer, answers)
+                time = self._times.get(_key(taken))
+                if taken != self.taken and time is not None and time <= self.best * _CLOSE:
+                    close.append((time, name, answer))
+        pairs = [pair for pair in itertools.combinations(close, 2) if pair[0][1] != pair[1][1]]
+        for (_, name, answer), (_, other, another) in sorted(
+            pairs, key=lambda pair: pair[0][0] + pair[1][0]
+        )[:_PAIRS]:
+            first = _changed(self.taken, name, answer, self.offered[name])
+            yield _changed(first, other, another, self.offered[other])
 
     def is_gain(self, taken: Mapping[str, str], time: float) -> bool:
         """Whether a form with this time would be kept."""
@@ -74,7 +98,7 @@ class Search:
         self, taken: Mapping[str, str], time: float | None, offered: Mapping[str, Sequence[str]]
     ) -> None:
         """Note the time of a form, or that it failed, and which choices it has."""
-        self._tried.add(_key(taken))
+        self._times[_key(taken)] = time
         self.trials += 1
         self.since += 1
         if time is None:

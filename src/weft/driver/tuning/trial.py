@@ -32,7 +32,13 @@ _SIZE: Final = 32
 _TOLERANCE: Final = 1e-3
 """How far results may differ, as a share of the largest: sums may be added in another order."""
 
+_SEEDS: Final = (1, 2)
+"""Random arguments for which the results of a form that may win are compared as well."""
+
 Arrays = Sequence[np.ndarray]
+Form = Callable[..., object]
+"""A compiled kernel."""
+Clock = Callable[[], float]
 
 
 class Timing(NamedTuple):
@@ -56,13 +62,19 @@ class Bench:
         self, module: str, weights: Sequence[bool], target: Any, num_threads: int | None
     ) -> None:
         self._target, self._threads = Target(target), num_threads
+        self._clock = clock_of(num_threads)
         loaded: IRModule = load_json(module)
         for function in loaded.functions.values():
             if isinstance(function, PrimFunc):
                 function.provenance = "te"  # which JSON does not keep
         parameters = loaded[MAIN].params
         infos = [item.struct_info for item in parameters]
-        arrays = random_arguments(infos, size_hints_of(loaded))
+        sizes = size_hints_of(loaded)
+        arrays = random_arguments(infos, sizes)
+        self._infos = [
+            info for info, is_weight in zip(infos, weights, strict=True) if not is_weight
+        ]
+        self._sizes = sizes
         bound = {
             parameter.name_hint: array(value)
             for parameter, value, is_weight in zip(parameters, arrays, weights, strict=True)
@@ -70,33 +82,53 @@ class Bench:
         }
         self._module = BindParams(MAIN, bound)(loaded) if bound else loaded
         self._arrays = [a for a, is_weight in zip(arrays, weights, strict=True) if not is_weight]
-        self._expected: Arrays | None = None
-        self._forms: dict[tuple[tuple[str, str], ...], Callable[..., object]] = {}
+        self._forms: dict[tuple[tuple[str, str], ...], Form] = {}
 
     def trial(self, taken: Mapping[str, str]) -> Timing:
-        """The time of the kernel with these answers; the first call is for none, the default."""
+        """The time of the kernel with these answers, whose results are those of the default.
+
+        Raises IRValueError if they are not.
+        """
+        usual = self._default() if taken else None
         decisions = Decisions(taken)
         with deciding(decisions):
             model = self._compiled()
-        self._compare(model, taken)
+        if usual is not None:
+            _check(model, usual, [self._arrays], taken)
         self._forms = {key: form for key, form in self._forms.items() if not key}
-        self._forms[tuple(sorted(taken.items()))] = model
-        return Timing(shortest(model, self._arrays), decisions.offered)
+        self._forms[_key(taken)] = model
+        return Timing(shortest(model, self._arrays, self._clock), decisions.offered)
 
     def compare(self, taken: Mapping[str, str], rounds: int) -> tuple[float, float]:
-        """The shortest times of the default and of the form with these answers, taken in turn."""
-        for answers in ({}, taken):
-            if tuple(sorted(answers.items())) not in self._forms:
-                self.trial(answers)
-        default, tuned = self._forms[()], self._forms[tuple(sorted(taken.items()))]
-        times = [
-            (shortest(default, self._arrays), shortest(tuned, self._arrays)) for _ in range(rounds)
-        ]
-        return min(first for first, _ in times), min(second for _, second in times)
+        """The shortest times of the default and of the form with these answers, taken in turn.
 
-    def _compiled(self) -> Callable[..., object]:
+        The form may win, so its results are compared with those of the default for other arguments,
+        too. Raises IRValueError if they differ.
+        """
+        default = self._default()
+        if _key(taken) not in self._forms:
+            self.trial(taken)
+        tuned = self._forms[_key(taken)]
+        _check(tuned, default, [self._random(seed) for seed in _SEEDS], taken)
+        times = [
+            [shortest(form, self._arrays, self._clock) for form in (default, tuned)]
+            for _ in range(rounds)
+        ]
+        first, second = (min(column) for column in zip(*times, strict=True))
+        return first, second
+
+    def _default(self) -> Form:
+        """The form without answers, compiled if this process did not do so before."""
+        if () not in self._forms:
+            self.trial({})
+        return self._forms[()]
+
+    def _random(self, seed: int) -> Arrays:
+        return random_arguments(self._infos, self._sizes, seed)
+
+    def _compiled(self) -> Form:
         _, back = stages(self._target)
-        model: Callable[..., object] = compile_model(
+        model: Form = compile_model(
             self._module,
             target=self._target,
             num_threads=self._threads,
@@ -106,17 +138,29 @@ class Bench:
         )
         return model
 
-    def _compare(self, model: Callable[..., object], taken: Mapping[str, str]) -> None:
-        """Compare the results with those of the default. Raises IRValueError if they differ."""
-        results = [np.asarray(item) for item in _flat(model(*self._arrays))]
-        if self._expected is None:
-            self._expected = results
-            return
-        for result, expected in zip(results, self._expected, strict=True):
-            most = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
-            tolerance = _TOLERANCE * max(most, 1e-6)
-            if not np.allclose(result, expected, rtol=0, atol=tolerance, equal_nan=True):
-                raise IRValueError(f"the results with {dict(taken)} differ from the default's")
+
+def _key(taken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(taken.items()))
+
+
+def _check(
+    form: Form, default: Form, arguments: Sequence[Arrays], taken: Mapping[str, str]
+) -> None:
+    """Compare the results with those of the default. Raises IRValueError if they differ."""
+    for arrays in arguments:
+        pairs = zip(_results(form, arrays), _results(default, arrays), strict=True)
+        if not all(_are_close(result, expected) for result, expected in pairs):
+            raise IRValueError(f"the results with {dict(taken)} differ from the default's")
+
+
+def _are_close(result: np.ndarray, expected: np.ndarray) -> bool:
+    most = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
+    tolerance = _TOLERANCE * max(most, 1e-6)
+    return bool(np.allclose(result, expected, rtol=0, atol=tolerance, equal_nan=True))
+
+
+def _results(form: Form, arrays: Arrays) -> list[np.ndarray]:
+    return [np.asarray(item) for item in _flat(form(*arrays))]
 
 
 def _flat(value: object) -> list[Any]:
@@ -138,7 +182,9 @@ def random_arguments(
 def _random(
     info: StructInfo, sizes: Mapping[str, int], generator: np.random.Generator
 ) -> np.ndarray:
-    """An array for a parameter: floats normally distributed; integers 0, which any index may be."""
+    """An array for a parameter: floats normally distributed; bytes from 0 to 7; other integers 0,
+    which any index may be.
+    """
     dims = tensor_dims(info)
     if not isinstance(info, TensorStructInfo) or dims is None:
         raise IRValueError(f"a trial needs parameters that are tensors of known rank, got {info}")
@@ -146,20 +192,30 @@ def _random(
     kind = DataType(info.dtype)
     if kind.is_float:
         return generator.standard_normal(shape).astype(kind.numpy)
+    if kind.bits == 8:
+        return generator.integers(0, 8, shape).astype(kind.numpy)
     return np.zeros(shape, kind.numpy)
 
 
-def shortest(call: Callable[..., object], arrays: Arrays) -> float:
+def clock_of(num_threads: int | None) -> Clock:
+    """Seconds as calls with so many threads are timed.
+
+    One thread has a clock that stands still while the system runs something else.
+    """
+    return time.thread_time if num_threads == 1 else time.perf_counter
+
+
+def shortest(call: Form, arrays: Arrays, clock: Clock) -> float:
     """Microseconds of a call: the mean of the shortest batch of calls."""
     call(*arrays)
-    begin = time.perf_counter()
+    begin = clock()
     call(*arrays)
-    once = time.perf_counter() - begin
+    once = clock() - begin
     count = max(1, int(_BATCH / max(once, 1e-7)))
     times = []
     for _ in range(_BATCHES):
-        begin = time.perf_counter()
+        begin = clock()
         for _ in range(count):
             call(*arrays)
-        times.append((time.perf_counter() - begin) / count)
+        times.append((clock() - begin) / count)
     return min(times) * 1e6

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from typing import IO, Any, Final
 
@@ -106,15 +108,14 @@ class TrialProcess:
         assert process.stdout is not None
         try:
             process.stdin.write(json.dumps(job).encode() + b"\n")
-            ready, _, _ = select.select([process.stdout], [], [], self._seconds)
-            line = process.stdout.readline() if ready else b""
+            line = _line(process.stdout.fileno(), self._seconds)
         except BrokenPipeError:
-            ready, line = [process.stdout], b""
+            line = b""
         except BaseException:  # Ctrl-C: the answer would be taken for that to the next job
             self.close()
             raise
-        if not line:
-            raise TrialFailedError(self._how_it_ended(is_late=not ready))
+        if line is None or not line.endswith(b"\n"):
+            raise TrialFailedError(self._how_it_ended(is_late=line is None))
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise TrialFailedError(answer["error"])
@@ -132,3 +133,17 @@ class TrialProcess:
         words = " ".join(self._words.read().decode(errors="replace").split())
         self.close()
         return f"the process of the trial ended with status {status}: {words[-_LAST_WORDS:]}"
+
+
+def _line(descriptor: int, seconds: float) -> bytes | None:
+    """A line from a pipe; without its end if that was closed, None if it takes too long."""
+    deadline, line = time.monotonic() + seconds, b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
+        if not ready:
+            return None
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            break
+        line += part
+    return line

@@ -29,7 +29,7 @@ from weft.driver.sources import import_model, request_of
 from weft.driver.tuning.journal import Entry, Journal
 from weft.driver.tuning.kernels import Kernel, kernels_of, stages
 from weft.driver.tuning.search import Search
-from weft.driver.tuning.trial import random_arguments, shortest
+from weft.driver.tuning.trial import Clock, clock_of, random_arguments, shortest
 from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.ndarray import array
@@ -133,7 +133,8 @@ def tune(
     process = TrialProcess(resolved, num_threads, _TRIAL_SECONDS)
     try:
         with suppress(KeyboardInterrupt), Progress(f"tuning {type(model).__name__}") as progress:
-            _search(searches, journal, process, begin + 60 * minutes, progress.stage)
+            deadline = time.monotonic() + 60 * minutes
+            _search(searches, journal, process, deadline, progress.stage)
         rows = [_settled(search, process) for search in searches]
     finally:
         process.close()
@@ -147,8 +148,11 @@ def tune(
     if tuned:
         with using(tuned):
             chosen = compile_model(model, example_inputs, target=resolved, **given)
-        if not _is_faster(chosen, default):
+        if not _is_faster(chosen, default, clock_of(num_threads)):
             chosen, rows = default, [row._replace(tuned=row.default, taken={}) for row in rows]
+    for search, row in zip(searches, rows, strict=True):
+        if row.taken:
+            journal.add(replace(_entry(search, row.taken, row.tuned), is_winner=True))
     chosen.tuning = TuningReport(rows, time.monotonic() - begin)
     return chosen
 
@@ -202,10 +206,15 @@ def _try(search: Search, taken: Mapping[str, str], journal: Journal, process: Tr
             search.remeasured(default)
     except TrialFailedError:
         search.learn(taken, None, {})
-        journal.add(Entry(name, taken, None))
+        journal.add(_entry(search, taken, None))
     else:
         search.learn(taken, microseconds, offered)
-        journal.add(Entry(name, taken, microseconds))
+        journal.add(_entry(search, taken, microseconds))
+
+
+def _entry(search: Search, taken: Mapping[str, str], microseconds: float | None) -> Entry:
+    kernel = search.kernel
+    return Entry(kernel.digest.hex(), taken, microseconds, kernel.name, kernel.calls)
 
 
 def _line(searches: Sequence[Search], left: float) -> str:
@@ -235,7 +244,7 @@ def _settled(search: Search, process: TrialProcess) -> TunedKernel:
     return usual._replace(tuned=tuned, taken=search.taken)
 
 
-def _is_faster(tuned: CompiledModel, default: CompiledModel) -> bool:
+def _is_faster(tuned: CompiledModel, default: CompiledModel, clock: Clock) -> bool:
     """Whether a whole model is not slower than another one, both called in turn.
 
     What needs arguments that cannot be made up counts as faster: its kernels are.
@@ -245,7 +254,7 @@ def _is_faster(tuned: CompiledModel, default: CompiledModel) -> bool:
     try:
         arrays = random_arguments(infos, size_hints_of(default.mod))
         calls = [functools.partial(_call, model) for model in (tuned, default)]
-        times = [[shortest(call, arrays) for call in calls] for _ in range(_ROUNDS)]
+        times = [[shortest(call, arrays, clock) for call in calls] for _ in range(_ROUNDS)]
     except (TVMError, AttributeError, TypeError):
         return True
     least, usual = (min(column) for column in zip(*times, strict=True))

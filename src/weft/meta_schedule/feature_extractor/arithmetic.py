@@ -8,24 +8,18 @@ from typing import Final
 from weft.ir.expr import PrimExpr
 from weft.meta_schedule.feature_extractor.numbers import operands_of, slog
 from weft.tir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
     Add,
-    And,
     Call,
+    CompareExpr,
     Div,
     FloorDiv,
     FloorMod,
+    LogicalExpr,
     Max,
     Min,
     Mod,
     Mul,
     Not,
-    Or,
     Select,
     Sub,
 )
@@ -36,14 +30,17 @@ ORDER: Final = (
     *[f"float_{kind}" for kind in KINDS], *[f"int_{kind}" for kind in KINDS], "bool_op",
     "select_op",
 )  # fmt: skip
-_OF_BOTH: Final[dict[type, str]] = {
-    Add: "add_sub", Sub: "add_sub", Mul: "mul", Div: "div_mod", Mod: "div_mod",
-    FloorDiv: "div_mod", FloorMod: "div_mod", Max: "cmp", Min: "cmp", EQ: "cmp", NE: "cmp",
-    LT: "cmp", LE: "cmp", GT: "cmp", GE: "cmp",
-}  # fmt: skip
-_OF_ONE: Final[dict[type, str]] = {
-    And: "bool_op", Or: "bool_op", Not: "bool_op", Select: "select_op",
-}  # fmt: skip
+_OF_NUMBERS: Final[tuple[tuple[tuple[type, ...], str], ...]] = (
+    ((Add, Sub), "add_sub"),
+    ((Mul,), "mul"),
+    ((Div, Mod, FloorDiv, FloorMod), "div_mod"),
+    ((Max, Min, CompareExpr), "cmp"),
+)
+"""Operations that are counted for floats and for integers."""
+_OF_TRUTH: Final[tuple[tuple[tuple[type, ...], str], ...]] = (
+    ((LogicalExpr, Not), "bool_op"),
+    ((Select,), "select_op"),
+)
 _PURE: Final = (CallEffectKind.Pure, CallEffectKind.ExprAnnotation)
 
 
@@ -55,17 +52,24 @@ def count_operations(value: PrimExpr) -> Counter[str]:
 
 
 def _count(expr: PrimExpr, counts: Counter[str]) -> None:
-    kind = type(expr)
-    if kind in _OF_ONE:
-        counts[_OF_ONE[kind]] += 1
-    else:
-        name = _OF_BOTH.get(kind)
-        if isinstance(expr, Call):
-            name = "math_func" if effect_of(expr) in _PURE else "other_func"
-        if name is not None:
-            counts[f"{'float' if expr.dtype.is_float else 'int'}_{name}"] += 1
+    name = _name(expr)
+    if name is not None:
+        counts[name] += 1
     for operand in operands_of(expr):
         _count(operand, counts)
+
+
+def _name(expr: PrimExpr) -> str | None:
+    """The name in ``ORDER`` of the operation of an expression; None if it has none."""
+    for kinds, name in _OF_TRUTH:
+        if isinstance(expr, kinds):
+            return name
+    prefix = "float" if expr.dtype.is_float else "int"
+    if isinstance(expr, Call):
+        return f"{prefix}_{'math_func' if effect_of(expr) in _PURE else 'other_func'}"
+    return next(
+        (f"{prefix}_{name}" for kinds, name in _OF_NUMBERS if isinstance(expr, kinds)), None
+    )
 
 
 def arithmetic_features(counts: Counter[str], runs: int) -> list[float]:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from typing import Final
 
-from weft.meta_schedule.kinds import class_of_kind
 from weft.meta_schedule.protocols import Context, Part
+from weft.meta_schedule.target_kinds import parts_of_kind
 from weft.tir.schedule.trace import Trace
-
-_MODULE: Final = "weft.meta_schedule.mutator.defaults"
-_KINDS: Final = {
-    **dict.fromkeys(("llvm", "c", "avx512", "vnni", "asimd", "dotprod"), f"{_MODULE}:for_cpu"),
-    **dict.fromkeys(("cuda", "cuda-tensorcore"), f"{_MODULE}:for_gpu"),
-    "hexagon": f"{_MODULE}:for_cpu",
-}
 
 
 class Mutator(Part):
@@ -36,13 +28,12 @@ class Mutator(Part):
         """The mutators that TVM uses for a kind of target, with how often each is used.
 
         Args:
-            kind: "llvm", "avx512", "vnni", "asimd", "dotprod", "c", "cuda", "cuda-tensorcore" or
-                "hexagon".
+            kind: one of ``weft.meta_schedule.target_kinds.TARGET_KINDS``: "llvm", "cuda", ...
 
         >>> {type(item).__name__: share for item, share in Mutator.create("cuda").items()}
         {'MutateTileSize': 0.9, 'MutateUnroll': 0.08, 'MutateThreadBinding': 0.02}
         """
-        mutators: dict[Mutator, float] = class_of_kind(_KINDS, kind, "Mutator.create")()
+        mutators: dict[Mutator, float] = parts_of_kind("mutator", kind, "Mutator.create")
         return mutators
 
 

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
 
-from weft.meta_schedule.kinds import class_of_kind
 from weft.meta_schedule.protocols import Part
+from weft.meta_schedule.target_kinds import parts_of_kind
 from weft.tir.schedule.schedule import Schedule
-
-_MODULE: Final = "weft.meta_schedule.postproc.defaults"
-_KINDS: Final = {
-    "llvm": f"{_MODULE}:for_llvm",
-    "c": f"{_MODULE}:for_llvm",
-    **dict.fromkeys(("avx512", "vnni", "asimd", "dotprod"), f"{_MODULE}:for_cpu_intrinsics"),
-    "cuda": f"{_MODULE}:for_cuda",
-    "cuda-tensorcore": f"{_MODULE}:for_tensor_cores",
-    "hexagon": f"{_MODULE}:for_hexagon",
-}
 
 
 class Postproc(Part):
@@ -32,13 +21,12 @@ class Postproc(Part):
         """The postprocessors that TVM uses for a kind of target, in their order.
 
         Args:
-            kind: "llvm", "avx512", "vnni", "asimd", "dotprod", "c", "cuda", "cuda-tensorcore" or
-                "hexagon".
+            kind: one of ``weft.meta_schedule.target_kinds.TARGET_KINDS``: "llvm", "cuda", ...
 
         >>> [type(postproc).__name__ for postproc in Postproc.create("llvm")][-1]
         'RewriteLayout'
         """
-        postprocs: list[Postproc] = class_of_kind(_KINDS, kind, "Postproc.create")()
+        postprocs: list[Postproc] = parts_of_kind("postproc", kind, "Postproc.create")
         return postprocs
 
 

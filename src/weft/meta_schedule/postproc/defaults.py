@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.backends.cpu.search_kinds import SearchKind
 from weft.meta_schedule.postproc.base import Postproc
 from weft.meta_schedule.postproc.disallow_dynamic_loop import DisallowDynamicLoop
 from weft.meta_schedule.postproc.rewrite_cooperative_fetch import RewriteCooperativeFetch
@@ -16,28 +17,17 @@ from weft.meta_schedule.postproc.verify_gpu_code import VerifyGPUCode
 from weft.meta_schedule.postproc.verify_vtcm_limit import VerifyVTCMLimit
 
 
-def for_llvm() -> list[Postproc]:
-    """The postprocessors of CPUs."""
-    return [
-        DisallowDynamicLoop(),
-        RewriteParallelVectorizeUnroll(),
-        RewriteReductionBlock(),
-        RewriteLayout(),
-    ]
+def for_cpu(cpu: SearchKind) -> list[Postproc]:
+    """The postprocessors of CPUs; instructions for small integers are put in place."""
+    tensorize = [RewriteTensorize(vectorize_init_loop=True)] if cpu.intrinsics else []
+    return [*_loops(), *tensorize, RewriteLayout()]
 
 
-def for_cpu_intrinsics() -> list[Postproc]:
-    """The postprocessors of CPUs with instructions for small integers."""
-    return [
-        DisallowDynamicLoop(),
-        RewriteParallelVectorizeUnroll(),
-        RewriteReductionBlock(),
-        RewriteTensorize(vectorize_init_loop=True),
-        RewriteLayout(),
-    ]
+def _loops() -> list[Postproc]:
+    return [DisallowDynamicLoop(), RewriteParallelVectorizeUnroll(), RewriteReductionBlock()]
 
 
-def for_cuda() -> list[Postproc]:
+def for_gpu() -> list[Postproc]:
     """The postprocessors of GPUs."""
     return [
         DisallowDynamicLoop(),
@@ -51,15 +41,9 @@ def for_cuda() -> list[Postproc]:
 
 def for_tensor_cores() -> list[Postproc]:
     """The postprocessors of GPUs with tensor cores: the costly one comes after the checks."""
-    return [*for_cuda(), RewriteTensorize(vectorize_init_loop=False)]
+    return [*for_gpu(), RewriteTensorize(vectorize_init_loop=False)]
 
 
 def for_hexagon() -> list[Postproc]:
     """The postprocessors of Hexagon."""
-    return [
-        DisallowDynamicLoop(),
-        RewriteParallelVectorizeUnroll(),
-        RewriteReductionBlock(),
-        RewriteLayout(),
-        VerifyVTCMLimit(),
-    ]
+    return [*_loops(), RewriteLayout(), VerifyVTCMLimit()]

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from weft.codegen.llvm.worker_process import can_start
+from weft.codegen.llvm.worker_process import can_start, let_go
 from weft.meta_schedule.processes import worker
 from weft.meta_schedule.processes.worker import Limits, read_message, write_message
 from weft.support.errors import TVMError
@@ -154,10 +154,7 @@ class Process:
 
     def let_go(self) -> None:
         """Close the pipes only: a forked child does so, for the process belongs to its parent."""
-        if self._process.returncode is None:
-            self._process.returncode = 0  # or Popen would warn that the process still runs
-        for file in (self._requests, self._answers, self._errors):
-            file.close()
+        let_go(self._process, self._requests, self._answers, self._errors)
 
 
 def _anonymous_file() -> BinaryIO:

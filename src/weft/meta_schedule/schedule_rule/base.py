@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
 
-from weft.meta_schedule.kinds import class_of_kind
 from weft.meta_schedule.protocols import Part
+from weft.meta_schedule.target_kinds import parts_of_kind
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
-
-_MODULE: Final = "weft.meta_schedule.schedule_rule.defaults"
-_KINDS: Final = {
-    "llvm": f"{_MODULE}:for_llvm",
-    "avx512": f"{_MODULE}:for_avx512",
-    "vnni": f"{_MODULE}:for_vnni",
-    "asimd": f"{_MODULE}:for_neon",
-    "dotprod": f"{_MODULE}:for_dot_product",
-    "c": f"{_MODULE}:for_llvm",
-    "cuda": f"{_MODULE}:for_cuda",
-    "cuda-tensorcore": f"{_MODULE}:for_tensor_cores",
-    "hexagon": f"{_MODULE}:for_hexagon",
-}
 
 
 class ScheduleRule(Part):
@@ -39,13 +25,12 @@ class ScheduleRule(Part):
         """The rules that TVM uses for a kind of target, in their order.
 
         Args:
-            kind: "llvm", "avx512", "vnni", "asimd", "dotprod", "c", "cuda", "cuda-tensorcore" or
-                "hexagon".
+            kind: one of ``weft.meta_schedule.target_kinds.TARGET_KINDS``: "llvm", "cuda", ...
 
         >>> [type(rule).__name__ for rule in ScheduleRule.create("llvm")][:3]
         ['ApplyCustomRule', 'InlineConstantScalars', 'AutoInline']
         """
-        rules: list[ScheduleRule] = class_of_kind(_KINDS, kind, "ScheduleRule.create")()
+        rules: list[ScheduleRule] = parts_of_kind("schedule_rule", kind, "ScheduleRule.create")
         return rules
 
 

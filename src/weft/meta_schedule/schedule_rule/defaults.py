@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.backends.cpu.tensor_intrin import x86
+from weft.backends.cpu.search_kinds import SearchKind
 from weft.meta_schedule.schedule_rule.add_rfactor import AddRFactor
 from weft.meta_schedule.schedule_rule.apply_custom_rule import ApplyCustomRule
 from weft.meta_schedule.schedule_rule.auto_bind import AutoBind
@@ -54,10 +54,8 @@ def _inline_all() -> ScheduleRule:
     )
 
 
-def _for_cpu(
-    *intrinsics: str, jobs: int = 16, lanes: int = 64, steps: tuple[int, ...] = (0, 16, 64, 512)
-) -> list[ScheduleRule]:
-    """The rules of a CPU; blocks that compute as one of the intrinsics are tiled around it.
+def for_cpu(cpu: SearchKind) -> list[ScheduleRule]:
+    """The rules of a CPU; blocks that compute as one of its intrinsics are tiled around it.
 
     Intrinsics that nobody has registered are left out.
     """
@@ -65,58 +63,29 @@ def _for_cpu(
         ApplyCustomRule(),
         InlineConstantScalars(),
         _inline_cheap(),
-        AddRFactor(max_jobs_per_core=jobs, max_innermost_factor=lanes),
+        AddRFactor(max_jobs_per_core=cpu.jobs_per_core, max_innermost_factor=cpu.lanes),
         *[
             MultiLevelTilingWithIntrin(
-                name, _CPU_TILES, max_innermost_factor=lanes, reuse_write=_RESULTS
+                name, _CPU_TILES, max_innermost_factor=cpu.lanes, reuse_write=_RESULTS
             )
-            for name in intrinsics
+            for name in cpu.intrinsics
             if TensorIntrin.get(name, allow_missing=True) is not None
         ],
-        MultiLevelTiling(_CPU_TILES, max_innermost_factor=lanes, reuse_write=_RESULTS),
+        MultiLevelTiling(_CPU_TILES, max_innermost_factor=cpu.lanes, reuse_write=_RESULTS),
         ParallelizeVectorizeUnroll(
-            max_jobs_per_core=jobs,
-            max_vectorize_extent=lanes,
-            unroll_max_steps=steps,
+            max_jobs_per_core=cpu.jobs_per_core,
+            max_vectorize_extent=cpu.lanes,
+            unroll_max_steps=cpu.unroll_steps,
             unroll_explicit=True,
         ),
         RandomComputeLocation(),
     ]
 
 
-def for_llvm() -> list[ScheduleRule]:
-    """The rules of CPUs without instructions for small integers."""
-    return _for_cpu()
-
-
-def for_avx512() -> list[ScheduleRule]:
-    """The rules of x86 with AVX-512BW."""
-    return _for_cpu(x86.AVX512_DOT_16x4_INTRIN)
-
-
-def for_vnni() -> list[ScheduleRule]:
-    """The rules of x86 with VNNI."""
-    return _for_cpu(x86.VNNI_DOT_16x4_INTRIN)
-
-
-def for_neon() -> list[ScheduleRule]:
-    """The rules of ARM with NEON."""
-    return _for_cpu("dot_4x4_i8i8s32_neon", jobs=8, lanes=32, steps=(0, 8, 32, 256))
-
-
-def for_dot_product() -> list[ScheduleRule]:
-    """The rules of ARM with dot products."""
-    names = ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot")
-    return _for_cpu(*names, jobs=8, lanes=32, steps=(0, 8, 32, 256))
-
-
-def for_cuda() -> list[ScheduleRule]:
-    """The rules of GPUs without tensor cores."""
-    return [ApplyCustomRule(), *_gpu_rules()]
-
-
-def _gpu_rules() -> list[ScheduleRule]:
+def for_gpu() -> list[ScheduleRule]:
+    """The rules of GPUs."""
     return [
+        ApplyCustomRule(),
         MultiLevelTiling(
             _GPU_TILES,
             tile_binds=["blockIdx.x", "vthread.x", "threadIdx.x"],
@@ -140,7 +109,7 @@ def _gpu_rules() -> list[ScheduleRule]:
 
 def for_tensor_cores() -> list[ScheduleRule]:
     """The rules of GPUs with tensor cores."""
-    return [ApplyCustomRule(), *_gpu_rules()]
+    return for_gpu()
 
 
 def for_hexagon() -> list[ScheduleRule]:

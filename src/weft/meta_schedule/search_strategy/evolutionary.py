@@ -12,16 +12,14 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from weft.ir.module import IRModule
 from weft.ir.structural import structural_digest
 from weft.meta_schedule.candidate import MeasureCandidate
 from weft.meta_schedule.cost_model.base import CostModel
 from weft.meta_schedule.cost_model.random_model import RandomModel
 from weft.meta_schedule.database.base import Database
-from weft.meta_schedule.protocols import Context, Varies
-from weft.meta_schedule.runner.base import RunnerResult
-from weft.meta_schedule.search_strategy.base import SearchStrategy
-from weft.meta_schedule.search_strategy.trials import Trials, candidates_of, replayed
+from weft.meta_schedule.protocols import Varies
+from weft.meta_schedule.search_strategy.search import Beginning, Search, SearchingStrategy
+from weft.meta_schedule.search_strategy.trials import candidates_of, has_choices, replayed
 from weft.support.errors import IRValueError
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.trace import Trace
@@ -30,7 +28,7 @@ _EMPTY_BATCHES: Final = 5
 """So many batches without a new schedule end the search: the space is used up."""
 
 
-class EvolutionarySearch(SearchStrategy):
+class EvolutionarySearch(SearchingStrategy):
     """Searches with a database and a cost model.
 
     Args:
@@ -57,6 +55,7 @@ class EvolutionarySearch(SearchStrategy):
         genetic_max_fail_count: int = 10,
         eps_greedy: float = 0.05,
     ) -> None:
+        super().__init__()
         shares = (init_measured_ratio, genetic_mutate_prob, eps_greedy)
         if population_size < 1 or not all(0 <= share <= 1 for share in shares):
             raise IRValueError(
@@ -73,78 +72,25 @@ class EvolutionarySearch(SearchStrategy):
         self.genetic_mutate_prob = genetic_mutate_prob
         self.genetic_max_fail_count = genetic_max_fail_count
         self.eps_greedy = eps_greedy
-        self._context: Context | None = None
-        self._search: _Search | None = None
 
-    def _initialize_with_tune_context(self, context: Context) -> None:
-        self._context, self._search = context, None
-
-    def pre_tuning(
-        self,
-        max_trials: int,
-        num_trials_per_iter: int,
-        design_spaces: Sequence[Schedule],
-        database: Database | None = None,
-        cost_model: CostModel | None = None,
-    ) -> None:
-        """Begin a search; without a database and a cost model it keeps its own, and guesses."""
-        if self._context is None or self._context.mod is None:
-            raise IRValueError("EvolutionarySearch: it works for a TuneContext with a mod")
-        if self._search is not None:
-            raise IRValueError("pre_tuning: the search has begun already; post_tuning ends it")
-        traces = [sch.trace.simplified(True) for sch in design_spaces if sch.trace is not None]
-        if not traces:
-            raise IRValueError("EvolutionarySearch: the design space has no schedule with a trace")
-        self._search = _Search(
-            self,
-            self._context,
-            Trials(max_trials, num_trials_per_iter),
-            traces,
-            Database.create("memory") if database is None else database,
-            RandomModel() if cost_model is None else cost_model,
-        )
-
-    def post_tuning(self) -> None:
-        """End the search."""
-        if self._search is None:
-            raise IRValueError("post_tuning: no search has begun")
-        self._search = None
-
-    def generate_measure_candidates(self) -> list[MeasureCandidate] | None:
-        """The next batch; None after the last trial, or if nothing new can be drafted."""
-        if self._search is None:
-            raise IRValueError("generate_measure_candidates: pre_tuning was not called")
-        return self._search.batch()
-
-    def notify_runner_results(
-        self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[RunnerResult]
-    ) -> None:
-        """Count the trials; the cost model and the database learn from callbacks."""
-        del measure_candidates
-        if self._search is not None:
-            self._search.trials.done += len(results)
+    def _search_of(self, beginning: Beginning) -> Search:
+        return _Evolution(self, beginning)
 
 
-class _Search:
-    """One search of one task."""
+class _Evolution(Search):
+    """Without a database and a cost model it keeps its own, and guesses."""
 
-    def __init__(
-        self,
-        options: EvolutionarySearch,
-        context: Context,
-        trials: Trials,
-        traces: Sequence[Trace],
-        database: Database,
-        cost_model: CostModel,
-    ) -> None:
-        assert context.mod is not None
-        self.options, self.context, self.trials = options, context, trials
-        self.mod: IRModule = context.mod
-        self.traces, self.database, self.cost_model = traces, database, cost_model
-        self.workload = database.commit_workload(context.mod)
+    def __init__(self, options: EvolutionarySearch, beginning: Beginning) -> None:
+        self.options, self.context = options, beginning.context
+        self.trials, self.mod = beginning.trials, beginning.mod
+        self.traces = beginning.traces("EvolutionarySearch")
+        given, model = beginning.database, beginning.cost_model
+        self.database: Database = Database.create("memory") if given is None else given
+        self.cost_model: CostModel = RandomModel() if model is None else model
+        self.workload = self.database.commit_workload(self.mod)
         self.measured: set[bytes] = set()
         """Keys of the structure of what was measured."""
-        self.random = random.Random(context.fork_seed())
+        self.random = random.Random(self.context.fork_seed())
         self.empty_batches = 0
 
     def batch(self) -> list[MeasureCandidate] | None:
@@ -161,13 +107,19 @@ class _Search:
                 "%s: no schedule of the design space could be sampled", self.context.task_name
             )
             return None
-        best = self._evolved([*known, *sampled], count)
+        certain = [] if self.measured else self._without_choices()
+        best = [*certain, *self._evolved([*known, *sampled], count)]
         picked = self._picked(best, sampled, count)
         self.empty_batches = 0 if picked else self.empty_batches + 1
         return None if self.empty_batches >= _EMPTY_BATCHES else candidates_of(picked)
 
     def _replayed(self, trace: Trace) -> Schedule | None:
         return replayed(self.mod, trace, self.context.postprocs, self._seed())
+
+    def _without_choices(self) -> list[Schedule]:
+        """The schedules of the space that have no decisions, which are measured first."""
+        schedules = [self._replayed(trace) for trace in self.traces if not has_choices(trace)]
+        return [sch for sch in schedules if sch is not None]
 
     def _seed(self) -> int:
         return self.random.randrange(1, 2**31 - 1)

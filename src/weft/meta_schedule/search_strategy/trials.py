@@ -35,6 +35,11 @@ class Trials:
         return max(0, min(self.of_batch, self.most - self.done))
 
 
+def has_choices(trace: Trace) -> bool:
+    """Whether a trace samples something; one trial tells all of one that does not."""
+    return any(inst.kind.name.startswith("Sample") for inst in trace.insts)
+
+
 def replayed(
     mod: IRModule, trace: Trace, postprocs: Sequence[Finishes], seed: int
 ) -> Schedule | None:

@@ -13,7 +13,7 @@ from weft.meta_schedule.mutator.base import Mutator
 from weft.meta_schedule.postproc.base import Postproc
 from weft.meta_schedule.protocols import Context, Part
 from weft.meta_schedule.schedule_rule.base import ScheduleRule
-from weft.meta_schedule.space_generator.target_kind import rule_kind
+from weft.meta_schedule.target_kinds import rule_kind
 from weft.tir.schedule.schedule import Schedule
 
 ScheduleFnType: TypeAlias = Callable[[Schedule], object]

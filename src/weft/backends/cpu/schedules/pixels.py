@@ -16,6 +16,7 @@ from weft.backends.cpu.schedules.elementwise import run_in_parallel
 from weft.backends.cpu.schedules.roles import Roles, roles_of
 from weft.backends.cpu.schedules.tile_loops import loops_around, loops_like, tile_reduction
 from weft.backends.cpu.schedules.tiles import even
+from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
@@ -139,5 +140,13 @@ def _tile(nest: Nest, machine: Machine) -> tuple[int, int]:
     assert axes is not None
     tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
     most = max(machine.accumulator_rows(-(-channels // machine.lanes())), 1)
-    columns = even(wide, most)
-    return even(tall, most // columns) if columns == wide else 1, columns
+
+    def tile(most: int) -> tuple[int, int]:
+        columns = even(wide, most)
+        return even(tall, most // columns) if columns == wide else 1, columns
+
+    return decide(
+        f"tile of {nest.block.name_hint}",
+        tile(most),
+        lambda: [tile(pixels) for pixels in range(most + most // 2, 0, -1)],
+    )

@@ -17,6 +17,7 @@ from weft.arith.iter_map.integer import equal
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel, vectorize_inside
 from weft.backends.cpu.vectors.fold_rows import fold_limit
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
+from weft.dlight.decisions import decide
 from weft.dlight.nest import Nest, blocks_of, loops_of, product
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
@@ -55,7 +56,8 @@ def schedule(
     if count is None:
         return False
     summed = [*reductions, *([] if nest.is_spatial else [result])]
-    group = _group_of(sch, nest, reductions, others, count, machine)
+    groups = _groups_of(sch, nest, reductions, others, count, machine)
+    group = decide(f"rows together of {nest.block.name_hint}", groups[0], lambda: groups)
     loops = sch.get_loops(result)
     depth = min(count, 1)
     if count:
@@ -106,15 +108,15 @@ class _Group(NamedTuple):
     """Whether the loop over the rows of a group is unrolled."""
 
 
-def _group_of(
+def _groups_of(
     sch: Schedule,
     nest: Nest,
     reductions: Sequence[BlockRV],
     others: Sequence[BlockRV],
     count: int,
     machine: Machine,
-) -> _Group:
-    """How many short rows run together.
+) -> list[_Group]:
+    """How many short rows run together: the best number first, then fewer, then one.
 
     There are two cases. A single reduction (a sum of each row) combines the lanes of all rows of a
     group at the end. A result that waits for several reductions (a norm) runs rows together since
@@ -126,22 +128,27 @@ def _group_of(
     rows = [size for axis in nest.spatial[:count] if (size := nest.extent(axis)) != 1]
     total, sizes = product(rows), [_steps_together(block) for block in summed]
     if not rows or total == 0 or not _LEAST <= min(sizes) <= max(sizes) <= _SHORT:
-        return apart
+        return [apart]
     if total is None and (rows[-1] is None or not nest.is_spatial):
-        return apart
+        return [apart]
     if any(_sizes(block)[: len(rows)] != rows for block in around) or not _all_read(nest, around):
-        return apart
+        return [apart]
     bits = max([store.buffer.dtype.bits for block in summed for store in block.stores])
     most = min(machine.lanes(), fold_limit(bits), 1 << (min(sizes).bit_length() - 1))
     along = rows[-1]
     assert along is not None
     if len(around) == 1 and _sizes(nest) == rows:
         fits = along % most == 0 if nest.is_spatial else (total or 0) >= most
-        return _Group(most, most, is_unrolled=True) if fits else apart
+        return [*([_Group(rows, rows, True) for rows in _halves(most)] if fits else ()), apart]
     while most >= _LEAST and (along % most or (total or along) < most * machine.cores):
         most //= 2
     fits = nest.is_spatial and len(summed) > 1 and most >= _LEAST
-    return _Group(most, machine.lanes()) if fits else apart
+    return [*([_Group(rows, machine.lanes()) for rows in _halves(most)] if fits else ()), apart]
+
+
+def _halves(most: int) -> list[int]:
+    """``most``, its half and so on, down to the fewest rows of a group; ``most`` in any case."""
+    return [most, *(_halves(most // 2) if most // 2 >= _LEAST else ())]
 
 
 def _steps_together(block: Nest) -> int:
@@ -193,6 +200,8 @@ def _joined(
             continue
         loops = sch.get_loops(producers[0])
         if len(loops) != depth + 1 or len(loops_of(sch, nest, depth)) != 1:
+            continue
+        if not decide(f"joining of {nest.block.name_hint}", True, lambda: [False]):
             continue
         sch.reverse_compute_at(block, loops[-1])
         joined.append(producers[0])
@@ -264,7 +273,8 @@ def _accumulate(sch: Schedule, block: BlockRV, depth: int, group: _Group) -> Non
     inner = sch.fuse(*[loops[axis] for axis in flat]) if len(flat) > 1 else loops[steps[-1]]
     sch.decompose_reduction(block, inner if len(flat) == len(steps) > 1 else first)
     if flat:
-        shape = _vectors(extent_of(sch, inner), len(nest.stores), group.lanes)
+        shapes = _vectors(extent_of(sch, inner), len(nest.stores), group.lanes)
+        shape = decide(f"vectors of {nest.block.name_hint}", shapes[0], lambda: shapes)
         if shape[0] > 1:
             sch.annotate(inner, VECTOR_REDUCTION, shape)
     if group.rows > 1:
@@ -290,17 +300,18 @@ def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
     return axes
 
 
-def _vectors(size: int | None, values: int, lanes: int) -> list[int]:
+def _vectors(size: int | None, values: int, lanes: int) -> list[list[int]]:
     """``[lanes of a vector, vectors side by side]`` for a reduction of ``size`` steps.
 
     ``values`` is how many values are accumulated at once: two for an argmax. Short reductions have
-    fewer lanes or vectors, down to ``[1, ..]``, which stands for scalars.
+    fewer lanes or vectors, down to ``[1, ..]``, which stands for scalars. The best comes first.
     """
     chains = _CHAINS
-    if size is not None and values > 1 and size >= 2 * chains * lanes * _LONG:
-        return [lanes, 2 * chains]
     while size is not None and lanes > 1 and lanes > size:
         lanes //= 2
     while size is not None and chains > 1 and 2 * chains * lanes > size:
         chains //= 2
-    return [lanes, chains]
+    if size is not None and values > 1 and size >= 2 * _CHAINS * lanes * _LONG:
+        chains = 2 * _CHAINS
+    others = [count for count in (1, 2, 4, 8) if size is None or count * lanes <= size]
+    return [[lanes, chains], *[[lanes, count] for count in others if lanes > 1]]

@@ -11,13 +11,14 @@ pixels are sorted once instead of once for each window.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.backends.cpu.schedules.borders import is_padding
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
 from weft.backends.cpu.schedules.tile_loops import mark_tile
 from weft.backends.cpu.schedules.tiles import even
+from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, mentions
@@ -37,6 +38,8 @@ _ELEMENT: Final = 4
 _TALLEST, _LOWEST = 8, 4
 """The most rows of a tile, since eight accumulators hide the latency of each; and the rows that it
 has even if the factors of the window leave no registers for so many."""
+_HIGHEST: Final = 12
+"""The most rows of a tile that a search tries."""
 _BEFORE: Final = 32
 """How many rows are padded before the first of them is read, if possible: a load of what was stored
 in several pieces just before waits until all pieces are in the cache."""
@@ -166,20 +169,45 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
     """The sizes of a band: tiles fill the registers, and as many rows as the first cache holds."""
     axes = nest.result_axes()
     assert axes is not None
-    tall = nest.extent(axes[-2]) or 1
+    tall, name = nest.extent(axes[-2]) or 1, f"band of {nest.block.name_hint}"
     size = product([nest.extent(axis) for axis in nest.reduced]) or 1
     most = max(min(machine.vector_registers + 1 - size, _TALLEST), _LOWEST)
     if not is_padded:
-        return Band(even(tall, most), even(tall, most), 1, 1)
+        heights = [even(tall, most), *[even(tall, high) for high in range(_HIGHEST, 0, -1)]]
+        bands = [Band(high, high, 1, 1) for high in heights]
+        return decide(name, bands[0], lambda: bands)
     [load, *_] = [load for load in nest.loads if load.uses(axes[-1])]
     last, apart = load.buffer.shape[-1], load.step(axes[-1]) or 1
     wide = last.value if isinstance(last, IntImm) else 1
     step = max((load.step(axes[-2]) or wide) // wide, 1)
-    rows = _rows(tall, wide * step * _ELEMENT, machine)
-    number = (nest.extent(axes[-3]) or 1) if len(axes) > 2 and rows == tall else 1
-    some = [images for images in range(1, number + 1) if number % images == 0]
-    enough = [images for images in some if images * rows * step >= _BEFORE]
-    return Band(rows, even(rows, most), min([*enough, some[-1]]), 1 if wide % apart else apart)
+    row, apart = wide * step * _ELEMENT, 1 if wide % apart else apart
+    images = (nest.extent(axes[-3]) or 1) if len(axes) > 2 else 1
+
+    def band(rows: int, high: int) -> Band:
+        together = _images_together(images, rows * step) if rows == tall else 1
+        return Band(rows, even(rows, high), together, apart)
+
+    best = band(_rows(tall, row, machine), most)
+    return decide(
+        name,
+        best,
+        lambda: [
+            *[band(best.rows, high) for high in range(_HIGHEST, 0, -1)],
+            *[band(rows, most) for rows in _divisors(tall) if rows * row <= machine.l2],
+            *[replace(best, images=some) for some in _divisors(images) if best.rows == tall],
+            replace(best, apart=1),
+        ],
+    )
+
+
+def _images_together(images: int, rows: int) -> int:
+    """How many of ``images`` small images, each of ``rows`` rows, are padded together."""
+    some = _divisors(images)
+    return min([*[count for count in some if count * rows >= _BEFORE], images])
+
+
+def _divisors(number: int) -> list[int]:
+    return [count for count in range(1, number + 1) if number % count == 0]
 
 
 def _rows(tall: int, row: int, machine: Machine) -> int:
@@ -189,7 +217,7 @@ def _rows(tall: int, row: int, machine: Machine) -> int:
     proved to be padded before its windows are computed.) Where these are too few, it is all rows.
     """
     held = max(int(machine.l1 * _FILLED) // row, 1)
-    rows = max([rows for rows in range(1, tall + 1) if tall % rows == 0 and rows <= held])
+    rows = max([rows for rows in _divisors(tall) if rows <= held])
     # Neighbouring bands of few rows would pad most of their pixels twice.
     repeats = rows < _LOWEST and tall * row <= machine.l2 * _FILLED
     return tall if repeats else rows
