@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "ops": ("weft.cli.ops", "list the operators of a model and which of them weft has"),
     "doctor": ("weft.cli.doctor", "tell versions, CPU features, threads and caches"),
     "cache": ("weft.cli.caches", "tell the size of weft's caches, or clear them"),
+    "course": ("weft.cli.course", "make a folder with notebooks that teach the compiler"),
     "demo": ("weft.cli.demo", "classify FashionMNIST with compiled models"),
 }
 """Subcommand -> (its module, which has ``add_arguments`` and ``run`` and is loaded when needed; its
