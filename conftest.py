@@ -27,7 +27,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 gc.set_threshold(1_000_000, 5, 5)
 
 # A package that tests install: collected, its modules would register operators in every process.
-collect_ignore = ["tests/driver/acme_weft"]
+# The notebooks of weft course are no modules; tests/course runs them cell by cell.
+collect_ignore = ["tests/driver/acme_weft", "src/weft/data/course"]
 
 _ROUND_TRIPPED: set[bytes] = set()
 """Digests of the bodies of functions that were checked in this process."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import runpy
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from weft import relax, te, tir, topi
 from weft.relax.dpl import is_op, wildcard
 from weft.script import relax as R
 from weft.script import tir as T
-from weft.support.errors import DiagnosticError, TVMError
+from weft.support.errors import DiagnosticError, IRTypeError, IRValueError, TVMError
 
 X = te.placeholder((4, 8), name="x")
 N = tir.Var("n", "int32")
@@ -37,6 +38,13 @@ def f(x: R.Tensor((8,), "float32"), y: R.Tensor((8,), "float32")):
     return z
 """
 SCRIPTS = {
+    "whole slices": (BODY, "B[:] = A[:]", r"for all elements loop over them: for i in range\(n\)"),
+    "axis alone": (
+        ELEMENT,
+        "vj = T.axis.spatial(i)",
+        r"write T\.axis\.spatial\(extent, i\), where",
+    ),
+    "a type": (BODY, 'C = T.alloc_buffer((8,), "flaot32")', r"did you mean 'float32'\?"),
     "two indices": (ELEMENT, "B[vi] = A[vi, vi]", r"buffer A has 1 dimension, .*write A\[i\]"),
     "max": (ELEMENT, "B[vi] = max(A[vi], 0)", r"max works on numbers.* write T\.max\(a, b\)"),
     "min": (ELEMENT, "B[vi] = min(0, A[vi])", r"min works on numbers.* write T\.min\(a, b\)"),
@@ -187,6 +195,33 @@ def test_pattern_tells_that_values_of_variables_are_needed():
     pattern = is_op("relax.nn.relu")(is_op("relax.exp")(wildcard()))
     assert pattern.match(relu, values)
     assert "a variable; give var2val=relax.analysis.get_var2val(function)" in pattern.explain(relu)
+
+
+@pytest.mark.parametrize(
+    "annotation", ['T.Buffer((8,), "flaot32")', 'R.Tensor((8,), "int23")', "T.Buffer((-1,))"]
+)
+def test_a_mistake_in_an_annotation_is_shown_at_the_users_line(annotation, tmp_path):
+    file = tmp_path / "program.py"
+    head = "from weft.script import relax as R, tir as T\n\n"
+    file.write_text(f"{head}def f(x: {annotation}):\n    pass\n")
+    with pytest.raises((IRTypeError, IRValueError)) as caught:
+        runpy.run_path(str(file))
+    assert f"--> {file}:3:10\n" in str(caught.value)
+    assert f"3 | def f(x: {annotation}):" in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 10
+
+
+def test_functions_of_pytorch_name_those_of_weft():
+    torch = pytest.importorskip("torch")
+    graph_value = relax.Var("x", R.Tensor((8,), "float32"))
+    cases = [
+        (lambda: torch.exp(X), r"torch\.exp works on tensors of PyTorch.* write topi\.exp"),
+        (element(torch.exp), r"write te\.exp"),
+        (lambda: torch.exp(graph_value), r"write relax\.op\.exp"),
+    ]
+    for action, match in cases:
+        with pytest.raises(IRTypeError, match=match):
+            action()
 
 
 def test_names_that_tab_completion_offers():

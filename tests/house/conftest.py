@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "tests", "examples", "benchmarks", "docs")
-COURSE_PROGRAMS = Path("tests/course/programs")  # users' programs, in users' style
+USERS_PROGRAMS = {  # in users' style: no modules, but programs and notebooks' cells
+    Path("tests/course/programs"),
+    Path("src/weft/data/course"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,12 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def sources() -> tuple[Source, ...]:
-    """Every Python file of ours, the course's programs left out."""
+    """Every Python file of ours, users' programs left out."""
     found = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             relative = path.relative_to(ROOT)
-            if COURSE_PROGRAMS in relative.parents or "__pycache__" in relative.parts:
+            if USERS_PROGRAMS & set(relative.parents) or "__pycache__" in relative.parts:
                 continue
             text = path.read_text(encoding="utf-8")
             found.append(Source(relative, text, ast.parse(text, str(relative))))

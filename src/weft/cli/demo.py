@@ -1,5 +1,8 @@
-"""``weft demo``: classifies FashionMNIST's test images by two models, each built in several ways.
+"""``weft demo``: classifies FashionMNIST's test images by two models.
 
+First come the models as ``weft.compile`` compiles them by default, beside PyTorch, torch.compile
+and ONNX Runtime, where these are installed (``demo_engines``). Then, as the lesson, each model
+built in the ways of the course: most of them are loops as written, without a schedule.
 There is one row for each way: the accuracy, how many predictions equal PyTorch's, milliseconds per
 batch of weft, PyTorch and numpy in the same run, and the time from IRModule to loaded machine code.
 Then come one image with its class, and the paths of the modules' scripts.
@@ -21,7 +24,7 @@ import numpy as np
 
 import weft
 from weft import relax
-from weft.cli import demo_cnn, demo_mlp
+from weft.cli import demo_cnn, demo_engines, demo_mlp
 from weft.cli.demo_mlp import BATCH, Parameters
 from weft.data import fashion_mnist
 from weft.ir.module import IRModule
@@ -124,10 +127,15 @@ def run(options: argparse.Namespace) -> int:
     print(f"FashionMNIST: {data.source}, batches of {BATCH}")
     print(f"weft {weft.__version__}, numpy {np.__version__}, {torch_version()}\n")
     options.out.mkdir(parents=True, exist_ok=True)
-    print(format_line(HEADINGS))
+    subjects = [prepare(model, data) for model in MODELS]
+    print("Compiled by default, weft.compile(model), beside other engines:")
+    batches = [(subject.model.name.lower(), subject.batches[0]) for subject in subjects]
+    labels = data.labels[:BATCH]
+    demo_engines.show([demo_engines.Subject(name, batch, labels) for name, batch in batches])
+    print(f"\nThe ways of the course, most of them loops as written:\n{format_line(HEADINGS)}")
     rows, last = [], np.zeros(0, dtype=np.int64)
-    for model in MODELS:
-        subject = prepare(model, data)
+    for subject in subjects:
+        model = subject.model
         for way in model.ways:
             if way.startswith("torch") and subject.torch_classify is None:
                 print(f"{model.name:5} {way}: left out, since it needs PyTorch")

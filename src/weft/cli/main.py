@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "doctor": ("weft.cli.doctor", "tell versions, CPU features, threads and caches"),
     "cache": ("weft.cli.caches", "tell the size of weft's caches, or clear them"),
     "completion": ("weft.cli.completion", "print what makes a shell complete weft's commands"),
+    "course": ("weft.cli.course", "make a folder with notebooks that teach the compiler"),
     "demo": ("weft.cli.demo", "classify FashionMNIST with compiled models"),
 }
 """Subcommand -> (its module, which has ``add_arguments`` and ``run`` and is loaded when needed; its

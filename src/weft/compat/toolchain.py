@@ -26,7 +26,10 @@ def find_clang(required: bool = True) -> list[str]:
     names = ["clang", *[f"clang-{version}" for version in range(30, 9, -1)]]
     paths = [path for name in names if (path := shutil.which(name))]
     if required and not paths:
-        raise UnsupportedError("there is no clang on PATH; install one to compile C to LLVM IR")
+        raise UnsupportedError(
+            "there is no clang on PATH, which compiles C to LLVM IR; install it (Debian, Ubuntu: "
+            "apt install clang; macOS: xcode-select --install) or give its path as cc="
+        )
     return paths
 
 
@@ -102,7 +105,11 @@ def cross_compiler(
 def create_llvm(
     inputs: Texts, output: str | None = None, options: Texts = None, cc: str | None = None
 ) -> str:
-    """LLVM IR of C or C++ sources (texts or paths of ``.c`` and ``.cc`` files), by clang."""
+    """LLVM IR of C or C++ sources (texts or paths of ``.c`` and ``.cc`` files), by clang.
+
+    ``options`` come after ``-O2``, which they may replace: what clang writes without it stays
+    slow, since it marks each function as not to be optimised.
+    """
     compiler = cc or find_clang()[0]
     with tempfile.TemporaryDirectory(prefix="weft") as folder:
         sources = []
@@ -113,6 +120,6 @@ def create_llvm(
                 Path(path).write_text(given, encoding="utf-8")
             sources.append(path)
         target = output or os.path.join(folder, "output.ll")
-        flags = ["-S", "-emit-llvm", *_as_list(options)]
+        flags = ["-O2", "-S", "-emit-llvm", *_as_list(options)]
         _run([compiler, *flags, *sources, "-o", target], "making LLVM IR")
         return Path(target).read_text(encoding="utf-8")

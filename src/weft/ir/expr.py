@@ -9,12 +9,13 @@ slot ``operators``, so that constant folding and type promotion are in one place
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol
 
 import numpy as np
 
 from weft.ir.node import Node, derived, field, node, register_conversion, with_slots
-from weft.ir.numpy_calls import apply_ufunc
+from weft.ir.numpy_calls import apply_ufunc, refuse_torch
 from weft.ir.type import Type
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -33,6 +34,12 @@ class RelaxExpr(BaseExpr):
     """The base of graph expressions: each has struct info once it is known."""
 
     struct_info: Any = derived(stored="StructInfo | None")
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., object], types: object, args: object = (), kwargs: object = None
+    ) -> NoReturn:
+        refuse_torch(func, "relax.op")
 
 
 def _binary(name: str, lhs: ExprLike, rhs: ExprLike) -> PrimExpr:
@@ -99,6 +106,12 @@ class ExprOp:
         self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
     ) -> object:
         return apply_ufunc(ufunc, method, inputs, options, "te")
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., object], types: object, args: object = (), kwargs: object = None
+    ) -> NoReturn:
+        refuse_torch(func, "te")
 
     def equal(self, other: ExprLike) -> PrimExpr:
         """The ``EQ`` node of both."""

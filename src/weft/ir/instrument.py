@@ -184,3 +184,14 @@ class VerifyInstrument(PassInstrument):
         except Exception as error:
             error.add_note(f"the module is not well formed after pass {info.name}")
             raise
+
+
+__all__ = [
+    "DumpIR", "PassInstrument", "PassPrintingInstrument", "PassTimingInstrument", "PrintAfterAll",
+    "PrintBeforeAll", "PrintChanged", "VerifyInstrument", "pass_instrument",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """What there is for users: not the modules that this one imports."""
+    return list(__all__)

@@ -314,9 +314,10 @@ class Node:
     def __str__(self) -> str:
         return str(slots.text.get().to_repr(self))
 
-    def _repr_html_(self) -> str:
-        """The script as highlighted HTML, for notebooks."""
-        return str(slots.text.get().to_html(self))
+    def _repr_html_(self) -> str | None:
+        """The script as highlighted HTML, for notebooks; None, so its repr, where it has none."""
+        page: str | None = slots.text.get().to_html(self)
+        return page
 
 
 NODE_TYPES: Final[dict[str, type[Node]]] = {}

@@ -1,14 +1,15 @@
-"""Numpy's functions on expressions: arithmetic works as before, ``np.exp(x)`` says what to write.
+"""Functions of numpy and PyTorch on expressions: ``np.exp(x)`` says what to write instead.
 
 Numpy offers each call of a universal function to its operands by ``__array_ufunc__`` (NEP 13).
 Without it, numpy fails with words about loops and arguments that do not name the expression.
+Arithmetic works as before. PyTorch has ``__torch_function__`` for the same end.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -53,6 +54,18 @@ def apply_ufunc(
             f"np.{ufunc.__name__} works on numbers, and an expression has its value only when the "
             f"program runs; write {home}.{name}"
         ) from error
+
+
+def refuse_torch(function: Callable[..., object], home: str) -> NoReturn:
+    """Raise IRTypeError for a function of PyTorch, which asks expressions by its own protocol.
+
+    Without ``__torch_function__`` PyTorch says "must be Tensor, not Tensor".
+    """
+    name = str(getattr(function, "__name__", "function"))
+    raise IRTypeError(
+        f"torch.{name} works on tensors of PyTorch, and an expression has its value only when the "
+        f"program runs; write {home}.{OWN_NAMES.get(name, name)}"
+    )
 
 
 _NUMPY: Final = (np.ndarray, np.generic)

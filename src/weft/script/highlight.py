@@ -36,12 +36,15 @@ def _ipython_kernel() -> Any:
 
 
 def to_ansi(text: str, style: str | None = None) -> str:
-    """The script with terminal colours; plain without pygments."""
+    """The script with terminal colours; plain without pygments.
+
+    Without a style they are the terminal's own sixteen, which are legible on its background.
+    """
     tools = _pygments()
     if tools is None:
         return text
     pygments, lexers, formatters = tools
-    name = _style(style)
+    name = _style(style or "ansi")
     if name == "ansi":
         formatter = formatters.TerminalFormatter()
     else:
@@ -50,7 +53,11 @@ def to_ansi(text: str, style: str | None = None) -> str:
 
 
 def to_highlighted_html(text: str, style: str | None = None) -> str:
-    """The script as HTML with its colours inline."""
+    """The script as HTML with its colours inline.
+
+    Text and background both have a colour, so it is legible in a dark notebook too: of the text
+    that has none, the notebook would choose one for its own background.
+    """
     tools = _pygments()
     if tools is None:
         return f"<pre>{html.escape(text)}</pre>"
@@ -59,7 +66,16 @@ def to_highlighted_html(text: str, style: str | None = None) -> str:
     formatter = formatters.HtmlFormatter(
         style="default" if name == "ansi" else name, noclasses=True
     )
+    formatter.prestyles = f"color: {_legible_on(formatter.style.background_color)}"
     return str(pygments.highlight(text, lexers.PythonLexer(), formatter))
+
+
+def _legible_on(background: str) -> str:
+    """A colour for text without one: dark on a light background (``#rgb`` or ``#rrggbb``)."""
+    digits = background.lstrip("#")
+    step = len(digits) // 3
+    levels = [int((digits[i : i + step] * 2)[:2], 16) for i in range(0, 3 * step, step)]
+    return "#24292f" if sum(levels) > 3 * 127 else "#f8f8f2"
 
 
 def _style(style: str | None) -> str:

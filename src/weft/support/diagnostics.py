@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from weft.support.span import SourceName, Span
@@ -45,7 +46,7 @@ def render(message: str, source: Source, span: Span | None) -> str:
     """The message, then place, line and caret; cut to ten lines."""
     head = [f"error: {message}".splitlines()[0], *message.splitlines()[1:]]
     if span is None:
-        return "\n".join(_cut(head, MAX_LINES - 1) + [f"  --> {source.name}"])
+        return "\n".join(_cut(head, MAX_LINES - 1) + [f"  --> {shown_name(source.name)}"])
     text = source.line(span.line).expandtabs(1)
     start = span.column - 1
     one_line = span.end_line == span.line
@@ -55,12 +56,20 @@ def render(message: str, source: Source, span: Span | None) -> str:
     number = str(span.line)
     margin = " " * len(number)
     place = [
-        f"{margin}--> {source.name}:{span.line}:{span.column}",
+        f"{margin}--> {shown_name(source.name)}:{span.line}:{span.column}",
         f"{margin} |",
         f"{number} | {text}",
         f"{margin} | {' ' * start}{'^' * (min(end, MAX_WIDTH) - start)}",
     ]
     return "\n".join(_cut(head, MAX_LINES - len(place)) + place)
+
+
+def shown_name(name: str) -> str:
+    """``Cell In[2]`` for the text of a notebook's cell, which IPython keeps under another name."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    known = None if shell is None else shell.compile.format_code_name(name)
+    return name if known is None else " ".join(known)
 
 
 def _cut(lines: list[str], limit: int) -> list[str]:

@@ -6,6 +6,7 @@ its parts are computed once per name. Lanes of a scalable vector print as ``floa
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any, Final
 
@@ -111,7 +112,7 @@ def _parse(cls: type[DataType], text: str) -> DataType:
     match = _PATTERN.match(text if text else "void")
     if match is None:
         raise IRTypeError(
-            f"expected a data type such as 'float32', 'int64' or 'bool', got {text!r}"
+            f"expected a data type such as 'float32', 'int64' or 'bool', got {text!r}{_meant(text)}"
         )
     kind, bits_text, scalable, lanes_text = match.groups()
     bits = int(bits_text) if bits_text else _DEFAULT_BITS[kind]
@@ -132,6 +133,13 @@ def _parse(cls: type[DataType], text: str) -> DataType:
         _CACHE[canonical] = dtype
     _CACHE[text] = dtype
     return dtype
+
+
+def _meant(text: str) -> str:
+    """The nearest of the usual types, for a message."""
+    usual = "bool int8 int32 int64 uint8 float16 float32 float64 bfloat16".split()
+    nearest = difflib.get_close_matches(text, usual, n=1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def _fill(dtype: DataType, kind: str, bits: int, lanes: int, scalable: bool) -> None:

@@ -5,7 +5,9 @@ callers already catch (``TypeError``, ``ValueError``, ``IndexError``). A message
 expected, what was found, where, and what to do; it ends without a period and stays under ten lines.
 """
 
+import os
 import re
+from collections.abc import Callable
 from typing import Final
 
 LONG: Final = 240
@@ -40,6 +42,16 @@ class InternalError(TVMError):
 
 class DiagnosticError(TVMError):
     """A script cannot be parsed; the text shows the user's file, line and a caret."""
+
+    @property
+    def _render_traceback_(self) -> Callable[[], list[str]]:
+        """What IPython shows: the message, which has the place, without the frames of the parser.
+
+        With WEFT_FULL_TRACEBACK in the environment there is no such attribute, so all frames show.
+        """
+        if os.environ.get("WEFT_FULL_TRACEBACK"):
+            raise AttributeError("_render_traceback_")
+        return lambda: f"{type(self).__name__}: {self}".splitlines()
 
 
 class ScheduleError(TVMError):

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.ir.expr import ExprLike, ExprOp, PrimExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node, with_slots
-from weft.ir.numpy_calls import apply_ufunc
+from weft.ir.numpy_calls import apply_ufunc, refuse_torch
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
 from weft.support.operator_methods import operator, operators
@@ -99,6 +99,12 @@ class Tensor(Node):
         self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
     ) -> object:
         return apply_ufunc(ufunc, method, inputs, options, "topi")
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., object], types: object, args: object = (), kwargs: object = None
+    ) -> NoReturn:
+        refuse_torch(func, "topi")
 
     @property
     def ndim(self) -> int:

@@ -61,7 +61,10 @@ def slice_as_ramp(item: slice) -> PrimExpr:
     """The vector index of a slice with constant extent; one element is a scalar."""
     start = as_prim_expr(0 if item.start is None else item.start)
     if item.stop is None:
-        raise IRValueError("a slice in a load or store needs an end: A[0:4]")
+        raise IRValueError(
+            "a slice in a load or store needs an end, such as A[0:4], a vector of 4 elements; for "
+            "all elements loop over them: for i in range(n): B[i] = A[i]"
+        )
     step = as_prim_expr(1 if item.step is None else item.step)
     if isinstance(step, IntImm) and step.value < 1:
         raise IRValueError(

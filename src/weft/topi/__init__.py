@@ -137,7 +137,13 @@ register_tensor_operators(
 
 def __getattr__(name: str) -> NoReturn:
     """Raise the error for an operator that is not here: it names the nearest."""
-    raise MissingNameError(f"topi has no operator {name!r}", name, lambda: _PUBLIC, "topi.")
+    raise MissingNameError(f"topi has no operator {name!r}", name, _known, "topi.")
+
+
+def _known() -> list[str]:
+    """All names, with those of the packages below: whoever types topi.relu means topi.nn.relu."""
+    below = [f"{package}.{name}" for package in ("nn", "image") for name in dir(globals()[package])]
+    return [*_PUBLIC, *[name for name in below if "._" not in name]]
 
 
 _PUBLIC = tuple(name for name in globals() if not name.startswith("_"))

@@ -183,6 +183,12 @@ def test_calls_are_timed(vm):
         vm.time_evaluator("main", f_preproc="cache_flush_cpu_non_first_arg")
 
 
+def test_the_module_of_a_machine_has_its_functions(vm):
+    result = vm.module.time_evaluator("main", cpu(), number=2, repeat=3)(X, Y)
+    assert len(result.results) == 3
+    assert vm.module["main"](X, Y).tolist() == [4, 6]
+
+
 def test_a_profile_has_a_row_for_each_call(vm):
     report = vm.profile("main", X, Y)
     names = [call["Name"] for call in report.calls]

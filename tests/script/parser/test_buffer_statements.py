@@ -109,7 +109,7 @@ WRONG = [
      "'float' object cannot be interpreted as an integer"),
     ("A[8:0:-1] = A[0:8]", "a slice in a load or store goes up, got the step -1; write T.Ramp("),
     ("x = A[0:8:0]", "a slice in a load or store goes up, got the step 0; write T.Ramp("),
-    ("x = A[4::2]", "a slice in a load or store needs an end: A[0:4]"),
+    ("x = A[4::2]", "a slice in a load or store needs an end, such as A[0:4]"),
     ("T.launch_thread('threadIdx.x', A[0])", "T.launch_thread: expected an integer extent, got"),
     ("T.launch_thread(n, 4)", "T.launch_thread: expected a tag or a variable of T.env_thread"),
     ("T.attr(A, 3, 1)", "T.attr: expected the name of an attribute, got 3"),

@@ -139,6 +139,7 @@ def test_functions_of_the_module_and_values_are_called_as_in_python():
 
 
 WRONG = [
+    ("cls.f(x)", "call of f: a PrimFunc returns nothing, it writes into buffers that it is given"),
     ("cls.helper(x, axis=1)", "a call of I.GlobalVar(\"helper\") has no keyword 'axis'"),
     ("cls.helper()", "call of helper: expected 1 arguments, got 0"),
     ("cls.helper(x, x)", "call of helper: expected 1 arguments, got 2"),

@@ -43,7 +43,7 @@ def test_golden_prim_func():
 
 def test_repr_is_cut_at_ten_lines():
     text = repr(from_source(SOURCE))
-    assert text.splitlines()[-1] == "... (4 more lines)"
+    assert text.splitlines()[-1] == "... (4 more lines; show() prints all)"
     assert len(text.splitlines()) == 11
 
 

@@ -53,7 +53,7 @@ def function_of_value(value):
 
 def test_an_expression_alone_has_its_names_above_it():
     assert str(doubled(X, 2)) == "gv = R.add(x, x)\nR.add(gv, gv)"
-    assert repr(doubled(X, 40)).endswith("more lines)")
+    assert repr(doubled(X, 40)).endswith("more lines; show() prints all)")
 
 
 def test_what_stands_in_one_place_stays_in_it():

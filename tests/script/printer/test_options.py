@@ -244,7 +244,7 @@ def test_a_long_text_is_cut():
     lines = repr(body).split("\n")
     assert lines[:2] == ["T.evaluate(0)", "T.evaluate(1)"]
     assert len(lines) == 11
-    assert lines[-1] == "... (20 more lines)"
+    assert lines[-1] == "... (20 more lines; show() prints all)"
     assert body.script().count("\n") == 29
 
 

@@ -56,6 +56,8 @@ class ModuleContext:
     tables: dict[str, str] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
     """The metadata of single loops, as text; the first one has the number ``FIRST_LOOP``."""
+    imports: list[str] = field(default_factory=list)
+    """LLVM IR that the program brings with it; each text once."""
     _serial: int = 0
 
     def unique(self, stem: str) -> str:

@@ -21,6 +21,7 @@ from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.decisive_loads import decisive_loads
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts, Tables
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
+from weft.codegen.llvm.imported import linked
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
 from weft.codegen.llvm.supported import is_supported
 from weft.codegen.llvm.work import service_of
@@ -110,6 +111,8 @@ def emit_module(
         else:
             emit_function(context, func, name, signatures[name])
     text = context.text(header_of(target)) + _METADATA + "\n"
+    if context.imports:
+        text = linked(text, context.imports, options)
     return text, _specs(functions, signatures)
 
 

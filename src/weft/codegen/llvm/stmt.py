@@ -7,6 +7,7 @@ from typing import Final
 from weft.codegen.llvm import allocation, memory
 from weft.codegen.llvm.emitter import Binding, Emitter, StatementHandler
 from weft.codegen.llvm.expr import branch_on, define
+from weft.codegen.llvm.imported import IMPORT, import_text
 from weft.ir.expr import IntImm, StringImm
 from weft.ir.functor import collect
 from weft.runtime.call.abi import FaultKind
@@ -33,6 +34,10 @@ def _let(em: Emitter, stmt: s.LetStmt) -> None:
 
 
 def _attr(em: Emitter, stmt: s.AttrStmt) -> None:
+    if stmt.attr_key == IMPORT:
+        text = import_text(stmt.value)
+        if text not in em.context.imports:
+            em.context.imports.append(text)
     em.statement(stmt.body)
 
 

@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Callable[..., Call]:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_names()]
+    return _names()
 
 
 _LATE = {

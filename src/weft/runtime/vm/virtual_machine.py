@@ -85,7 +85,6 @@ class VirtualMachine:
         for item in devices:
             require_cpu(item)
         self.executable = rt_mod
-        self.module = rt_mod
         self.instrument: Callable[..., object] | None = None
         self.recorder: Recorder | None = None
         self._saved: dict[str, tuple[str, tuple[object, ...], bool]] = {}
@@ -98,6 +97,14 @@ class VirtualMachine:
     def __repr__(self) -> str:
         names = first_names(self.executable.program.functions)
         return f"{type(self).__name__}(functions=[{names}])"
+
+    @property
+    def module(self) -> VirtualMachine:
+        """The machine as a module of functions (TVM's name): the machine itself.
+
+        So ``vm.module["main"](x)`` and ``vm.module.time_evaluator("main", dev)(x)`` work.
+        """
+        return self
 
     def __getitem__(self, name: str) -> PackedFunc:
         """The function of that name; IRKeyError with the names there are.

@@ -29,6 +29,7 @@ from weft.relax.struct_info import (
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.tir_value import DTypeConstructor, TypeName
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.user_line import at_user_line
 from weft.tir import expr as tir_nodes
 from weft.tir import op as tir_op
 from weft.tir.expr import Var
@@ -158,6 +159,7 @@ def _dtype(dtype: TypeName | None) -> str | None:
     return dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype
 
 
+@at_user_line
 def Tensor(  # noqa: N802 - written R.Tensor
     shape: Dims | str | None = None,
     dtype: TypeName | None = None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, Range, StringImm, as_prim_expr
@@ -221,7 +222,8 @@ def _known_names() -> set[str]:
     for module in (_build, _loop, _block, _value, _nodes):
         own = [name for name, item in vars(module).items() if _is_of(item, module.__name__)]
         known.update([name for name in own if not name.startswith("_")])
-    return known | {name for name in dir(_op) if not name.startswith("_")}
+    own = [name for name in dir(_op) if not isinstance(vars(_op).get(name), ModuleType)]
+    return known | {name for name in own if not name.startswith("_") and name != "annotations"}
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ Each adds to the innermost block that is being built. Parameters are TVM 0.20's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
 from weft.script.ir_builder.base import IRBuilder, as_attributes
@@ -148,7 +148,7 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
     """
 
     @staticmethod
-    def spatial(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
+    def spatial(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
         """Add an axis whose iterations are independent of each other (also ``T.axis.S``).
 
         Args:
@@ -167,7 +167,7 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.DataPar)
 
     @staticmethod
-    def reduce(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
+    def reduce(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
         """Add an axis over which the block reduces: its iterations update one result.
 
         ``T.axis.R`` for short.
@@ -177,7 +177,7 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.CommReduce)
 
     @staticmethod
-    def scan(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
+    def scan(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
         """Add an axis whose iterations have to run in order, as those of a prefix sum.
 
         Arguments as those of ``T.axis.spatial``.
@@ -185,7 +185,7 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.Ordered)
 
     @staticmethod
-    def opaque(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
+    def opaque(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
         """Add an axis of which nothing is promised; schedules leave its loop as it is.
 
         Arguments as those of ``T.axis.spatial``.
@@ -250,7 +250,19 @@ def _remap(kind: str, binding: ExprLike, dtype: str) -> Var:
     raise IRValueError(f"T.axis.remap: {binding.name} is not a loop variable around the block")
 
 
-def _axis(dom: RangeLike, binding: ExprLike, dtype: str, iter_type: IterType) -> Var:
+_KINDS: Final = {
+    IterVar.DataPar: "spatial", IterVar.CommReduce: "reduce", IterVar.Ordered: "scan",
+    IterVar.Opaque: "opaque",
+}  # fmt: skip
+
+
+def _axis(dom: RangeLike, binding: ExprLike | None, dtype: str, iter_type: IterType) -> Var:
+    if binding is None:
+        kind = _KINDS[iter_type]
+        raise IRTypeError(
+            f"T.axis.{kind}: expected the extent and what the axis is bound to, got {dom} alone; "
+            f"write T.axis.{kind}(extent, i), where i is the variable of a loop around the block"
+        )
     if isinstance(dom, list | tuple):
         if len(dom) != 2:
             raise IRValueError(f"T.axis: expected an extent or a pair, got {dom!r}")

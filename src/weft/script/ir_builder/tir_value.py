@@ -14,6 +14,7 @@ from weft.ir.node import Node
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.user_line import at_user_line
 from weft.tir import expr as nodes
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer as BufferNode
@@ -170,6 +171,7 @@ def make_buffer(
 class BufferProxy:
     """``T.Buffer((n, m), "float32")`` and the spelling of 2022, ``T.Buffer[(n, m), "float32"]``."""
 
+    @at_user_line
     def __call__(
         self,
         shape: ShapeLike,

@@ -20,6 +20,7 @@ from weft.script.parser.mistakes import Mistake
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source
 from weft.support.dtype import DataType
+from weft.tir.function import PrimFunc
 
 Handler = Callable[["Parser", Any], None]
 """A function that parses a statement of the class for which it is registered."""
@@ -64,6 +65,7 @@ class Parser:
         self.functions: dict[str, GlobalVar] = {}
         self.function_names: dict[str, str] = {}
         self.return_types: dict[GlobalVar, DataType] = {}
+        self.kernels: dict[GlobalVar, PrimFunc] = {}
         self.shadowing: list[ast.AST] = []
         """Assignments in the current function whose new variable hides one of an outer scope."""
         self.mistakes: list[Mistake] = []

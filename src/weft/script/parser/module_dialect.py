@@ -52,7 +52,9 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
             for item, options in _ordered(parser, functions):
                 private = bool(options.get("private", False))
                 if options["token"] == "tir":
-                    func: BaseFunc = parse_prim_func(parser, item, private)
+                    kernel = parse_prim_func(parser, item, private)
+                    func: BaseFunc = kernel
+                    parser.kernels[parser.functions[item.name]] = kernel
                 else:
                     pure = bool(options.get("pure", True))
                     func = _named(parser, item, parse_function(parser, item, private, pure))

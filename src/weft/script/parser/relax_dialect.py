@@ -20,6 +20,7 @@ from weft.script.ir_builder.relax_info import as_struct_info
 from weft.script.ir_builder.tir_value import meta_var
 from weft.script.parser.core import ATTRIBUTES, CALLS, FALLBACKS, Parser, statement
 from weft.script.parser.evaluator import Values, Words
+from weft.support.errors import IRValueError
 from weft.tir.expr import Var as TirVar
 
 _BARE = {
@@ -141,9 +142,25 @@ def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:
 
 def call(parser: Parser, function: Callable[..., object], args: Values, kwargs: Words) -> object:
     """A call inside a graph function."""
+    if isinstance(function, GlobalVar):
+        _check_call_of_kernel(parser, function, args)
     if build.is_callable_value(function):
         return build.call_function(function, args, kwargs)
     return function(*args, **kwargs)
+
+
+def _check_call_of_kernel(parser: Parser, function: GlobalVar, args: Values) -> None:
+    """Refuse a call of a PrimFunc without its outputs: ``R.call_tir`` is meant."""
+    kernel = parser.kernels.get(function)
+    if kernel is None or len(args) >= len(kernel.params):
+        return
+    name = function.name_hint
+    raise IRValueError(
+        f"call of {name}: a PrimFunc returns nothing, it writes into buffers that it is given: "
+        f"expected {len(kernel.params)} arguments, got {len(args)}\n"
+        f"to have its output allocated write R.call_tir(cls.{name}, (...), "
+        'out_sinfo=R.Tensor(shape, "float32"))'
+    )
 
 
 def bare_name(parser: Parser, name: str) -> object:

@@ -192,7 +192,9 @@ def to_repr(node: object) -> str:
     lines = text.split("\n")
     if len(lines) <= REPR_LINES:
         return text
-    return "\n".join([*lines[:REPR_LINES], f"... ({len(lines) - REPR_LINES} more lines)"])
+    return "\n".join(
+        [*lines[:REPR_LINES], f"... ({len(lines) - REPR_LINES} more lines; show() prints all)"]
+    )
 
 
 @deep_recursion
@@ -208,9 +210,13 @@ def _plain_repr(node: object) -> str:
     return f"{type(node).__name__}({', '.join(parts)})"
 
 
-def to_html(node: object) -> str:
-    """The script as highlighted HTML."""
-    return to_highlighted_html(to_text(node))
+def to_html(node: object) -> str | None:
+    """The script as highlighted HTML; None for a node without a form in the script."""
+    try:
+        text = to_text(node)
+    except IRTypeError:
+        return None
+    return to_highlighted_html(text)
 
 
 def show(

@@ -8,6 +8,7 @@ replays, prints and serializes the calls of all kinds.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,7 +197,7 @@ def python_text(value: object) -> str:
     if isinstance(value, IndexMap):
         return index_map_text(value)
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return json.dumps(value, ensure_ascii=False)
     return str(value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
 
 from weft.support.missing import MissingNameError
 from weft.te.tensor import Tensor
@@ -64,4 +64,5 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *activation.__all__]
+    own = [name for name, value in globals().items() if isinstance(value, FunctionType)]
+    return sorted([*[name for name in own if not name.startswith("_")], *activation.__all__])

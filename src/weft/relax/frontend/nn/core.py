@@ -52,6 +52,17 @@ class Module(SubroutineMixin):
     (['factor'], 2)
     """
 
+    def __repr__(self) -> str:
+        """Its parts and parameters as a tree: ``Linear(weight: [8, 4], bias: [8])``."""
+        parts = [(name, item) for name, item in self._children() if isinstance(item, Module)]
+        own = [(name, item) for name, item in self._children() if isinstance(item, Parameter)]
+        heads = [f"{name}: {list(item.shape)}" for name, item in own]
+        if not parts:
+            return f"{type(self).__name__}({', '.join(heads)})"
+        lines = [*heads, *[f"({name}): {item!r}" for name, item in parts]]
+        inner = "\n".join(lines).replace("\n", "\n  ")
+        return f"{type(self).__name__}(\n  {inner}\n)"
+
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """The parameters in it and in its parts, with names such as ``layers.0.weight``."""
         yield from self._named_items(Parameter, prefix)

@@ -1,0 +1,154 @@
+"""What IPython shows of weft: values in a cell, errors, names that tab completes."""
+
+from __future__ import annotations
+
+import atexit
+import re
+import sys
+
+import pytest
+
+pytest.importorskip("IPython")
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    folder = tmp_path_factory.mktemp("ipython")
+    kept = sys.modules["__main__"], sys.displayhook, sys.excepthook
+    shell = InteractiveShell.instance(config=config, ipython_dir=str(folder), colors="nocolor")
+    shell.Completer.use_jedi = False
+    shell.run_cell(
+        "import weft as tvm\nimport numpy as np\nfrom weft import relax, te, tir, topi\n"
+        "from weft.script import ir as I, relax as R, tir as T"
+    )
+    yield shell
+    sys.modules["__main__"], sys.displayhook, sys.excepthook = kept
+    atexit.unregister(shell.atexit_operations)
+    shell.atexit_operations()
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def cell(shell, capsys):
+    """``cell(text)``: the result of a cell and what it prints."""
+
+    def run(text):
+        capsys.readouterr()
+        result = shell.run_cell(text, store_history=True)
+        return result, capsys.readouterr().out
+
+    return run
+
+
+SCRIPT = """
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.block("b"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = {value}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("te.placeholder((4, 8), name='A')", "Tensor(shape=[4, 8], op.name=A)"),
+        ("te.compute((4,), lambda i: i + 1, name='B')", "Tensor(shape=[4], op.name=B)"),
+        ("[topi.nn.relu(te.placeholder((4,)))]", "[Tensor(shape=[4], op.name=compute)]"),
+    ],
+)
+def test_a_value_alone_in_a_cell(cell, text, shown):
+    _, printed = cell(text)
+    assert shown in printed
+    assert "Traceback" not in printed
+
+
+def test_nn_modules_show_their_tree(cell):
+    result, _ = cell(
+        "from weft.relax.frontend import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        self.layers = nn.ModuleList([nn.Linear(4, 8), nn.ReLU()])\n"
+        "        self.scale = nn.Parameter((8,))\n"
+        "Net()"
+    )
+    assert repr(result.result) == (
+        "Net(\n  scale: [8]\n  (layers): ModuleList(\n    (0): Linear(weight: [8, 4], bias: [8])\n"
+        "    (1): ReLU()\n  )\n)"
+    )
+
+
+def test_a_parse_error_is_short_and_names_the_cell(cell, shell):
+    number = shell.execution_count
+    result, printed = cell(SCRIPT.format(value="C[vi]"))
+    assert isinstance(result.error_in_exec, RuntimeError)
+    assert f"--> Cell In[{number}]:6:21" in printed
+    assert printed.startswith("DiagnosticError: error: ")
+    assert len(printed.splitlines()) <= 10
+
+
+def test_a_wrong_type_in_an_annotation_names_the_cell(cell, shell):
+    number = shell.execution_count
+    _, printed = cell('def f(A: T.Buffer((4,), "flaot32")): pass')
+    assert f"--> Cell In[{number}]:1:10" in printed
+    assert "did you mean 'float32'?" in printed
+
+
+def test_a_full_traceback_on_request(cell, monkeypatch):
+    monkeypatch.setenv("WEFT_FULL_TRACEBACK", "1")
+    _, printed = cell(SCRIPT.format(value="C[vi]"))
+    assert "Traceback (most recent call last)" in printed
+
+
+def test_a_long_text_says_how_to_see_all(cell):
+    cell(SCRIPT.format(value="A[vi] + 1.0"))
+    _, printed = cell("print(tvm.IRModule({'f': f}))")
+    assert re.search(r"\d+ more lines; show\(\) prints all\)", printed)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("tvm.ir.instrument.", "PassTimingInstrument"),
+        ("topi.nn.", "relu"),
+        ("R.nn.", "softmax"),
+        ("T.", "prim_func"),
+        ("T.axis.", "remap"),
+        ("te.", "placeholder"),
+        ("relax.op.", "matmul"),
+        ("relax.transform.", "FuseOps"),
+        ("tir.Schedule.", "get_block"),
+    ],
+)
+def test_tab_completion(shell, text, name):
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter():
+        offered = {item.text.lstrip(".") for item in shell.Completer.completions(text, len(text))}
+    assert name in offered
+    assert not {"annotations", "difflib", "functools", "Any", "Final", "importlib"} & offered
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("relax.op.addd", "relax.op.add"),
+        ("topi.relux", "topi.nn.relu"),
+        ("te.computee", "te.compute"),
+        ("T.axis.spacial", "T.axis.spatial"),
+        ("T.parallell", "T.parallel"),
+        ("R.matmull", "R.matmul"),
+        ("tvm.nd.arrray", "nd.array"),
+        ("relax.transform.FuseOpss", "FuseOps"),
+    ],
+)
+def test_a_misspelt_name_gives_the_nearest(cell, text, meant):
+    _, printed = cell(text)
+    last = printed.strip().splitlines()[-1]
+    assert re.search(rf"did you mean .*{re.escape(meant)}", last)
