@@ -3,6 +3,7 @@
 #   make test             lint, types, house tests, all tests (a part of the longest tables)
 #   make slow             what test leaves out: the zoo, ONNX's whole suite, random models
 #   make fuzz MINUTES=30  the random-program tests, long
+#   make site             the documents as a site, in site/
 #   make lint | types | clean
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
@@ -13,7 +14,7 @@ MINUTES ?= 30
 JOBS    ?= 2
 DATA    ?=
 
-.PHONY: demo test slow lint types house fuzz clean
+.PHONY: demo test slow lint types house fuzz site clean
 .DELETE_ON_ERROR:
 
 # torch is pinned (a later one may bring another ABI and gigabytes of CUDA); torchvision goes in
@@ -58,5 +59,9 @@ slow: $(STAMP)
 fuzz: $(STAMP)
 	WEFT_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz
 
+site: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
