@@ -4,6 +4,7 @@
 #   make slow             what test leaves out: the zoo, ONNX's whole suite, random models
 #   make fuzz MINUTES=30  the random-program tests, long
 #   make wheel-test       the wheel in new environments of Python 3.11, 3.12, 3.13 with old and new torch
+#   make site             the documents as a site, in site/
 #   make lint | types | clean
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
@@ -14,7 +15,7 @@ MINUTES ?= 30
 JOBS    ?= 2
 DATA    ?=
 
-.PHONY: demo test slow lint types house fuzz wheel-test clean
+.PHONY: demo test slow lint types house fuzz wheel-test site clean
 .DELETE_ON_ERROR:
 
 # torch is pinned (a later one may bring another ABI and gigabytes of CUDA); torchvision goes in
@@ -64,5 +65,9 @@ wheel-test: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	$(BIN)/python -m tests.packaging
 
+site: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info

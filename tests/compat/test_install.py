@@ -201,3 +201,32 @@ def test_without_install_nothing_is_hooked(run_program):
         import weft, weft.relax, weft.compat.install
         assert sys.meta_path == before and "tvm" not in sys.modules
     """)
+
+
+PLANNED = {
+    "import tvm.dlight.gpu": "code generation for GPUs",
+    "from tvm.dlight import gpu": "code generation for GPUs",
+    "from tvm.dlight.gpu import Matmul": "code generation for GPUs",
+    "import tvm; tvm.dlight.gpu.Matmul": "code generation for GPUs",
+    "from tvm.relax.backend import cuda": "code generation for GPUs",
+    "from tvm.relax.backend.cuda.cublas import partition_for_cublas": "code generation for GPUs",
+    "from tvm.relax.frontend.nn.llm.kv_cache import PagedKVCache": "paged caches",
+    "from tvm.relax.frontend.nn.llm import tree_attn": "paged caches",
+    "from tvm import relax; relax.get_pipeline('static_shape_tuning')": "weft.tune(model, inputs)",
+}
+
+
+def test_planned_names_say_so_however_they_are_imported(run_program):
+    out = run_program(f"""
+        import weft
+        weft.install_as_tvm()
+        for statement, part in {PLANNED!r}.items():
+            try:
+                exec(statement, {{}})
+            except (ImportError, AttributeError, weft.TVMError) as error:
+                if "that weft does not have yet" not in str(error) or part not in str(error):
+                    print(statement, "says", error)
+            else:
+                print(statement, "says nothing")
+    """)
+    assert out == ""

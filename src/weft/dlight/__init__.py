@@ -10,4 +10,7 @@ _NAMES = {
     "ScheduleGeneratedFunctions": "weft.dlight.apply",
     "ScheduleRule": "weft.dlight.apply",
 }
-__getattr__, __dir__ = module_getattr(__name__, _NAMES, ("cpu",))
+_PLANNED = {
+    "gpu": "code generation for GPUs; weft.dlight.cpu has the rules for CPUs",
+}
+__getattr__, __dir__ = module_getattr(__name__, _NAMES, ("cpu",), _PLANNED)

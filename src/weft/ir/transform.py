@@ -395,6 +395,11 @@ def function_pass_decorator(kind: type, method: str = "transform_function") -> A
         required: Sequence[str] | None = None,
         traceable: bool = False,
     ) -> Any:
+        """Make a pass over functions of ``(func, mod, ctx) -> func``, or of a class with a method.
+
+        The method of a class is ``transform_function``. As a decorator: ``@...(opt_level=0)``.
+        """
+
         def make(function: Decorated, info: PassInfo) -> Pass:
             return FunctionPass(function, info, kind)
 

@@ -79,6 +79,7 @@ def _typed(function: Builder) -> Builder:
         return function(*[_plain_dtype(item) for item in args], **kwargs)
 
     build.__name__ = getattr(function, "__name__", "call")
+    build.__doc__ = function.__doc__
     return build
 
 

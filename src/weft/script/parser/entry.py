@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -31,6 +30,7 @@ from weft.script.parser.source import (
 from weft.script.parser.text_evaluator import TextEvaluator, attribute_of
 from weft.script.parser.text_names import namespaces, of_module
 from weft.script.parser.tir_dialect import parse_prim_func
+from weft.support.config import environment_flag
 from weft.support.diagnostics import Source, render
 from weft.support.errors import DiagnosticError, IRTypeError
 from weft.support.public_entry import public_entry
@@ -57,7 +57,7 @@ def _short_traceback(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except DiagnosticError as error:
-            if os.environ.get("WEFT_FULL_TRACEBACK"):
+            if environment_flag("WEFT_FULL_TRACEBACK"):
                 raise
             raise error.with_traceback(None) from None
 

@@ -1,4 +1,7 @@
-"""Paged caches of keys and values: names that are to come with the language-model issue."""
+"""Paged caches of keys and values: names that are to come with the language-model issue.
+
+A package, since ``from module import name`` hides the message of a plain module.
+"""
 
 from weft.support.facade import module_getattr
 
