@@ -41,36 +41,6 @@ TITLES: Final = {
 """Each phase, in the order of the table -> its name there. What is in none of them is the rest."""
 
 
-class Clock:
-    """Seconds by phase; those of a phase within another one belong to the inner one alone.
-
-    >>> times = iter([0.0, 1.0, 3.0, 7.0])
-    >>> clock = Clock(lambda: next(times))
-    >>> for name, begins in ("graph", True), ("LLVM", True), ("LLVM", False), ("graph", False):
-    ...     clock(name, begins)
-    >>> clock.seconds
-    {'graph': 5.0, 'LLVM': 2.0}
-    """
-
-    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
-        self.seconds: dict[str, float] = {}
-        self._now = now
-        self._open: list[str] = []
-        self._last = 0.0
-
-    def __call__(self, name: str, begins: bool) -> None:
-        """A phase begins or ends: the time since the last call belongs to the innermost one."""
-        now = self._now()
-        if self._open:
-            self.seconds[self._open[-1]] += now - self._last
-        if begins:
-            self.seconds.setdefault(name, 0.0)
-            self._open.append(name)
-        else:
-            self._open.pop()
-        self._last = now
-
-
 def network(name: str) -> tuple[Any, tuple[Any, ...]]:
     """A network of ``benchmarks.networks`` and its inputs, as PyTorch has them."""
     torch = importlib.import_module("torch")
@@ -83,17 +53,16 @@ def network(name: str) -> tuple[Any, tuple[Any, ...]]:
 def profile_weft(name: str) -> dict[str, Any]:
     """Seconds by phase, of all together, and of the processors that workers used."""
     model, examples = network(name)
-    clock, before = Clock(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     begin = time.perf_counter()
-    clock("start", True)
     compile_model = importlib.import_module("weft").compile  # loads the driver's modules, too
     progress = importlib.import_module("weft.support.progress")
-    clock("start", False)
-    with progress.watching(clock):
+    clock = progress.PhaseClock({"start": time.perf_counter() - begin})
+    with progress.watching(clock.watch):
         compiled = compile_model(model, examples)
-    clock("call", True)
+    clock.watch("call", True)
     compiled(*examples)
-    clock("call", False)
+    clock.watch("call", False)
     whole = time.perf_counter() - begin
     importlib.import_module("weft.codegen.llvm.worker_pool").POOL.close()  # its times come then
     workers = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before

@@ -108,21 +108,32 @@ class PhaseClock:
 
     Args:
         seconds: phase -> seconds, where they are added.
+        now: the clock, in seconds.
+
+    >>> times = iter([0.0, 1.0, 3.0, 7.0])
+    >>> clock = PhaseClock({}, lambda: next(times))
+    >>> for name, begins in ("graph", True), ("LLVM", True), ("LLVM", False), ("graph", False):
+    ...     clock.watch(name, begins)
+    >>> clock.seconds
+    {'graph': 5.0, 'LLVM': 2.0}
     """
 
-    def __init__(self, seconds: dict[str, float]) -> None:
+    def __init__(
+        self, seconds: dict[str, float], now: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.seconds = seconds
-        self._open: list[Phase] = []
+        self._now = now
+        self._open: list[str] = []
         self._since = 0.0
 
-    def watch(self, name: Phase, begins: bool) -> None:
+    def watch(self, name: str, begins: bool) -> None:
         """Note that a phase begins or ends."""
-        now = time.perf_counter()
+        now = self._now()
         if self._open:
-            running = self._open[-1]
-            self.seconds[running] = self.seconds.get(running, 0.0) + now - self._since
+            self.seconds[self._open[-1]] += now - self._since
         self._since = now
         if begins:
+            self.seconds.setdefault(name, 0.0)
             self._open.append(name)
         else:
             self._open.pop()
