@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 
@@ -13,14 +12,6 @@ pytestmark = pytest.mark.torch
 
 ROUNDING = 0.005
 """The table has hundredths of seconds."""
-
-
-def test_examples_in_docstrings():
-    from benchmarks import compile_profile
-
-    found = doctest.testmod(compile_profile)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def test_the_phases_of_a_cold_compilation_add_up_to_the_whole(root):
