@@ -157,8 +157,8 @@ class Rows:
         self.__name__, self.min, self.max = "rows", low, high
 
 
-class Hint:
-    """As ``torch.export.Dim.AUTO``."""
+class _DimHint:
+    """As ``torch.export.Dim.AUTO``, whose class has this name."""
 
     class type:  # noqa: N801 - torch's name
         name = "AUTO"
@@ -172,7 +172,7 @@ def test_the_range_of_a_dim_is_checked():
 
 
 def test_an_axis_that_is_dynamic_without_a_name_gets_one():
-    compiled = weft.compile(model(), X, dynamic_shapes={"data.1": {0: Hint()}})
+    compiled = weft.compile(model(), X, dynamic_shapes={"data.1": {0: _DimHint()}})
     assert compiled(X[:1]).shape == (1, 3)
 
 

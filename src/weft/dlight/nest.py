@@ -153,9 +153,8 @@ class Nest:
     def loads(self) -> list[Access]:
         """The loads of the body, except those of the value that it accumulates."""
         written = {store.buffer for store in self.stores}
-        analyzer = self.analyzer()
         return [
-            Access(load.buffer, tuple([analyzer.simplify(index) for index in load.indices]))
+            Access(load.buffer, tuple([self.simplified(index) for index in load.indices]))
             for load in collect(self.block.body, BufferLoad)
             if load.buffer not in written
         ]
@@ -213,7 +212,11 @@ class Nest:
 
     def simplified(self, index: PrimExpr) -> PrimExpr:
         """A simplified index, in which an axis with one value is replaced by that value."""
-        return self.analyzer().simplify(index)
+        return self._ranges.simplify(index)
+
+    @lazy_property
+    def _ranges(self) -> Analyzer:
+        return self.analyzer()
 
 
 def _stores(stmt: Stmt) -> list[BufferStore]:

@@ -124,12 +124,12 @@ class _Observer:
         else:
             attempt.rule, attempt.schedule = name, schedule
 
-    def _program(self, name: str, reason: str) -> None:
+    def _program(self, name: str, reason: object) -> None:
         if not self.recording.attempts:
             return
         attempt = self.recording.attempts[-1]
         if reason:
-            attempt.refused.append((name, reason))
+            attempt.refused.append((name, str(reason)))
         else:
             attempt.fitted.append(name)
 

@@ -24,7 +24,8 @@ Event = Literal["pass", "passed", "kernel", "rule", "program", "lowered", "code"
 - ``pass`` (name, module) and ``passed`` (name, module, seconds): a pass begins and ends;
 - ``kernel`` (name, PrimFunc): a kernel is about to be scheduled;
 - ``rule`` (name, Schedule or None): what a rule answers;
-- ``program`` (name, reason): a part of a rule was tried; no reason: it fits;
+- ``program`` (name, reason): a part of a rule was tried; the reason, why it does not fit, is a
+  text or an error, whose text may be costly; an empty text: it fits;
 - ``lowered`` (module, LoweredModule or None): code is made of these functions;
 - ``code`` (names, whether their code is in the cache, the key or None)."""
 Observer = Callable[..., None]

@@ -24,15 +24,20 @@ from tests.lib.default_schedules import (
 )
 from weft import dlight, relax, te, tir, topi
 from weft.backends.cpu.schedules import default
+from weft.backends.cpu.schedules.rule import Default
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.codegen.llvm.compile import compile_module
+from weft.dlight.nest import blocks_of
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.script import tir as T
+from weft.support.events import observing
 from weft.target.machine import machine_of
+from weft.target.target import Target
 from weft.tir.buffer import BufferLoad
 from weft.tir.interp import run
+from weft.tir.schedule.errors import ScheduleFailure
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
 
@@ -562,3 +567,25 @@ def test_programs_are_linear_in_the_length_of_a_chain(step):
     _, expected, interpreted, native = results_of(func, [floats(3, 5)], shape)
     np.testing.assert_allclose(interpreted, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(native, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_does_not_fit_is_put_into_words_only_for_observers(monkeypatch):
+    """The text of such an error has the whole program: with 100 blocks that took minutes."""
+    x = te.placeholder((8,), name="x")
+    y = te.compute((8,), lambda i: te.exp(x[i]), name="y")
+    two = te.create_prim_func([x, y, te.compute((8,), lambda i: y[i] + y[7 - i], name="z")])
+    asked = []
+    monkeypatch.setattr(ScheduleFailure, "__str__", lambda self: asked.append(self) or "no")
+    rule = Default()
+
+    def refused(sch, *_):
+        sch.compute_inline(blocks_of(sch)[-1])  # an output has no reader
+
+    monkeypatch.setattr(default.elementwise, "schedule", refused)
+    rule.apply(two, Target("llvm -num-cores=2"), False)
+    assert not asked
+    told = []
+    with observing(lambda event, *details: event == "program" and told.append(str(details[1]))):
+        rule.apply(two, Target("llvm -num-cores=2"), False)
+    assert "no" in told
+    assert asked

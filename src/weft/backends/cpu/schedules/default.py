@@ -259,7 +259,7 @@ def _tried(name: str, sch: Schedule, program: Program) -> Schedule:
             return trial
         happened("program", name, _FORMS[name.partition(",")[0]])
     except ScheduleError as error:
-        happened("program", name, str(error))
+        happened("program", name, error)  # its text is the whole program: few ask for it
     except Exception as error:  # noqa: BLE001 - it must not cost the user the model
         happened("program", name, f"it failed: {type(error).__name__}: {error}")
         warnings.warn(
