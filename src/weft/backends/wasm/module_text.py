@@ -89,6 +89,7 @@ class ModuleText:
             for label, param in zip(call.names, call.inputs, strict=True)
         ]
         self.outputs = [Tensor(r.name, r.dtype, r.shape) for r in call.results]
+        self.given = [self.inputs[number] for number in call.public]
 
     def module(self) -> str:
         """The ES module ``model.js``."""
@@ -105,10 +106,11 @@ class ModuleText:
             "symbols": bool(plan.symbols) or planned,
             "planned": planned,
             "fixed": not planned,
-            "scalars": any(not tensor.shape for tensor in self.inputs),
+            "scalars": any(not tensor.shape for tensor in self.given),
             "casts": any(isinstance(step, Cast) for step in plan.checks),
             "limits": bool(self._limits()),
             "written": bool(self.call.signature.written),
+            "states": bool(self.call.states),
             "values": any(r.source[0] == "expr" for r in self.call.results),
         }
         return {name for name, is_wanted in wanted.items() if is_wanted}
@@ -125,9 +127,10 @@ class ModuleText:
         yield f"const TYPES = {{ {types} }};"
         yield f"const RELAXED = Uint8Array.of({', '.join(map(str, RELAXED_PROBE))});"
         yield f"const NAME = {_text(self.name)}, ENTRY = {_text(plan.native_symbol)};"
-        yield f"const CONSTANTS = {len(plan.constants)}, HANDLES = {_text(handles)};"
+        tensors = len(plan.constants) + len(call.states)
+        yield f"const TENSORS = {tensors}, HANDLES = {_text(handles)};"
         yield f"const natives = {_text([output.dtype for output in plan.outputs])};"
-        yield f"export const inputs = {_rows([self._input(k) for k in range(len(self.inputs))])};"
+        yield f"export const inputs = {_rows([self._input(k) for k in call.public])};"
         yield f"export const outputs = {_rows(self._described_outputs())};"
         if plan.arena is not None and plan.arena.planned is not None:
             yield f"const LIVES = {_text([list(life) for life in plan.arena.planned.lives])};"
@@ -135,6 +138,8 @@ class ModuleText:
             items = call.items()
             pairs = [[source, items[output][1]] for source, output in call.signature.written]
             yield f"const WRITTEN = {_text(pairs)};"
+        if call.states:
+            yield f"const STATES = {_rows(self._described_states())};"
 
     def _input(self, number: int) -> dict[str, object]:
         tensor = self.inputs[number]
@@ -158,6 +163,15 @@ class ModuleText:
             if place != ["output", number]:
                 row |= {"from": place[0], "index": place[1]}
             yield row
+
+    def _described_states(self) -> Iterator[dict[str, object]]:
+        items = self.call.items()
+        for place, state in enumerate(self.call.signature.states):
+            kind, number = items[state.output]
+            yield {
+                "input": state.input, "name": state.name, "shape": list(self.call.shapes[place]),
+                "size": self.call.state_sizes[place], "from": kind, "index": number,
+            }  # fmt: skip
 
     def _limits(self) -> list[tuple[str, int, int]]:
         """The symbols that must be within bounds, as the model was compiled for."""
@@ -216,14 +230,15 @@ class ModuleText:
     def types(self) -> str:
         """The declarations ``model.d.ts``."""
         given = ", ".join(
-            [f"{_identifier(t.name, k)}: {_argument(t)}" for k, t in enumerate(self.inputs)]
+            [f"{_identifier(t.name, k)}: {_argument(t)}" for k, t in enumerate(self.given)]
         )
         results = ", ".join([f"Tensor<{tensor.array}>" for tensor in self.outputs])
-        rows = [f"{t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.inputs]
+        rows = [f"{t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.given]
         rows += [f"gives {t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.outputs]
         described = [f"   * {row.replace('*/', '* /')}" for row in rows]
         return (
-            _TYPES.replace("@GIVEN@", given)
+            _TYPES.replace("@RESET@\n", _RESET if self.call.states else "")
+            .replace("@GIVEN@", given)
             .replace("@RESULTS@", results)
             .replace("@TENSORS@", "\n".join(described))
         )
@@ -293,6 +308,10 @@ def _argument(tensor: Tensor) -> str:
     return whole if is_varying else f"{tensor.array} | {whole}"
 
 
+_RESET: Final = """\
+  /** Gives the states, which calls change, the values that they were saved with. */
+  reset(): void;
+"""
 _TYPES: Final = """\
 /** A tensor: elements in row-major order, and the extent of each axis. */
 export interface Tensor<A> { data: A; shape: readonly number[]; dtype?: string }
@@ -310,6 +329,7 @@ export interface Model {
 @TENSORS@
    */
   run(@GIVEN@): [@RESULTS@];
+@RESET@
 }
 /** Loads the model; files: bytes in the place of those beside this module. */
 export function load(files?: { wasm?: BufferSource; weights?: BufferSource }): Promise<Model>;
