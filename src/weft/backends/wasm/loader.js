@@ -41,9 +41,14 @@ function taken(x, row) {
 
 /** Loads the model; files: {wasm, weights}, bytes in the place of the files beside this one. */
 export async function load(files = {}) {
-  const module = WebAssembly.validate(RELAXED) ? "model-relaxed.wasm" : "model.wasm";
-  const [code, raw] = await Promise.all([files.wasm ?? read(module), files.weights ?? read("weights.bin")]);
-  const { exports } = (await WebAssembly.instantiate(code, { Math })).instance;
+  const variant = WebAssembly.validate(RELAXED) ? "-relaxed.wasm" : ".wasm";
+  let module = `model${variant}`, pool;
+  let isOpen = true; //? threads
+  const { start } = await import("./threads.js"); //? threads
+  if (!files.wasm) pool = await start(() => read(`model-threads${variant}`), { ...THREADS, wanted: files.threads }); //? threads
+  if (pool) module = `model-threads${variant}`; //? threads
+  const own = async () => (await WebAssembly.instantiate(files.wasm ?? (await read(module)), { Math })).instance;
+  const [{ exports }, raw] = await Promise.all([pool?.instance ?? own(), files.weights ?? read("weights.bin")]);
   const array = (Type, at, length) => new Type(exports.memory.buffer, at, length);
   const take = (size) => exports.aligned_alloc(64n, BigInt(size)) >>> 0 || fail(NAME, `${size} bytes of memory`, "less", RangeError);
   const weights = take(raw.byteLength);
@@ -55,7 +60,7 @@ export async function load(files = {}) {
   const explain = () => {
     const at = exports.weft_fault() >>> 0, fault = new DataView(exports.memory.buffer, at);
     const text = array(Uint8Array, fault.getUint32(4, true));
-    return new TextDecoder().decode(text.subarray(0, text.indexOf(0)))
+    return new TextDecoder().decode(text.slice(0, text.indexOf(0)))
       .replaceAll("{a}", fault.getBigInt64(8, true)).replaceAll("{b}", fault.getBigInt64(16, true));
   };
   function call(x) {
@@ -90,15 +95,20 @@ export async function load(files = {}) {
   /** One inference: an argument for each of inputs; gives {data, shape, dtype} for each of outputs. */
   function run(...given) {
     if (given.length !== inputs.length) fail(NAME, `${inputs.length} inputs (${inputs.map((t) => t.name)})`, given.length);
+    if (!isOpen) fail(NAME, "an open model", "a closed one"); //? threads
+    exports.memory.grow(0); //? threads
     const x = given.map((item, i) => taken(item, inputs[i])), start = take(0);
     STATES.forEach(({ input, name, shape }, k) => x.splice(input, 0, { name, shape, at: kept[k] })); //? states
     try {
       return call(x);
     } finally {
+      exports.weft_close?.(); //? threads
       exports.free(start);
     }
   }
   return {
+    threads: pool?.count ?? 1, //? threads
+    close() { isOpen = false; pool?.workers.forEach((worker) => worker.terminate()); }, //? threads
     reset: () => array(Uint8Array, kept[0], initial.length).set(initial), //? states
     run, inputs, outputs, module, get memoryBytes() { return exports.memory.buffer.byteLength; },
   };

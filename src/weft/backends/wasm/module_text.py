@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from weft.backends.wasm.link import STACK
 from weft.runtime.call.plan import Bind, Cast, Compare, Limit, Pass
 from weft.runtime.export.described_call import DescribedCall
 from weft.runtime.extent import Tree, parse
@@ -48,6 +49,13 @@ class Tensor(NamedTuple):
         return ARRAYS[self.dtype]
 
 
+class Threads(NamedTuple):
+    """The most threads that a model runs on, and the pages of their memory at first."""
+
+    most: int
+    pages: int
+
+
 def js_expression(extent: int | str) -> str:
     """An extent as a JavaScript expression over the variables ``v_<symbol>``.
 
@@ -79,11 +87,11 @@ class ModuleText:
     Args:
         call: the model's inputs, results and plan.
         name: what errors call the model.
-        dynamic: whether sizes follow from the inputs of a call.
+        threads: those that its loops may run on; None: one.
     """
 
-    def __init__(self, call: DescribedCall, name: str) -> None:
-        self.call, self.plan, self.name = call, call.plan, name
+    def __init__(self, call: DescribedCall, name: str, threads: Threads | None = None) -> None:
+        self.call, self.plan, self.name, self.threads = call, call.plan, name, threads
         self.inputs = [
             Tensor(label, param.dtype, param.shape)
             for label, param in zip(call.names, call.inputs, strict=True)
@@ -111,6 +119,7 @@ class ModuleText:
             "limits": bool(self._limits()),
             "written": bool(self.call.signature.written),
             "states": bool(self.call.states),
+            "threads": self.threads is not None,
             "values": any(r.source[0] == "expr" for r in self.call.results),
         }
         return {name for name, is_wanted in wanted.items() if is_wanted}
@@ -138,6 +147,9 @@ class ModuleText:
             items = call.items()
             pairs = [[source, items[output][1]] for source, output in call.signature.written]
             yield f"const WRITTEN = {_text(pairs)};"
+        if self.threads is not None:
+            most, pages = self.threads
+            yield f"const THREADS = {{ most: {most}, pages: {pages}, stack: {STACK} }};"
         if call.states:
             yield f"const STATES = {_rows(self._described_states())};"
 
@@ -238,6 +250,8 @@ class ModuleText:
         described = [f"   * {row.replace('*/', '* /')}" for row in rows]
         return (
             _TYPES.replace("@RESET@\n", _RESET if self.call.states else "")
+            .replace("@CLOSE@\n", "" if self.threads is None else _CLOSE)
+            .replace("@THREADS@", "" if self.threads is None else "; threads?: number")
             .replace("@GIVEN@", given)
             .replace("@RESULTS@", results)
             .replace("@TENSORS@", "\n".join(described))
@@ -312,6 +326,12 @@ _RESET: Final = """\
   /** Gives the states, which calls change, the values that they were saved with. */
   reset(): void;
 """
+_CLOSE: Final = """\
+  /** How many threads run the model's loops. */
+  readonly threads: number;
+  /** Ends the other threads; the model cannot run after it. */
+  close(): void;
+"""
 _TYPES: Final = """\
 /** A tensor: elements in row-major order, and the extent of each axis. */
 export interface Tensor<A> { data: A; shape: readonly number[]; dtype?: string }
@@ -330,7 +350,10 @@ export interface Model {
    */
   run(@GIVEN@): [@RESULTS@];
 @RESET@
+@CLOSE@
 }
 /** Loads the model; files: bytes in the place of those beside this module. */
-export function load(files?: { wasm?: BufferSource; weights?: BufferSource }): Promise<Model>;
+export function load(
+  files?: { wasm?: BufferSource; weights?: BufferSource@THREADS@ }
+): Promise<Model>;
 """

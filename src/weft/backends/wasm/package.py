@@ -17,12 +17,15 @@ from typing import Final
 
 import numpy as np
 
-from weft.backends.wasm.code import options_of, unpacked
-from weft.backends.wasm.link import link
-from weft.backends.wasm.module_text import ModuleText
+from weft.backends.cpu.isa.wasm import BASE
+from weft.backends.wasm.code import Variants, options_of, unpacked
+from weft.backends.wasm.link import MOST_THREADS, link
+from weft.backends.wasm.module_text import ModuleText, Threads
+from weft.backends.wasm.object_file import read_object
 from weft.backends.wasm.page import page_of
 from weft.codegen.llvm.compile import compile_text
 from weft.runtime.artifact.weft_file import Artifact, write_file
+from weft.runtime.call.abi import PARALLEL, PARALLEL_BRIEF
 from weft.runtime.export.described_call import DescribedCall
 from weft.runtime.export.library import obstacle_of_entry
 from weft.runtime.model.signature import Signature
@@ -34,6 +37,7 @@ from weft.target.target import Target
 _ALIGNMENT: Final = 64
 _CALLED: Final = ("aligned_alloc", "free", "weft_fault")
 """The functions of the runtime that model.js calls."""
+_CALLED_BY_THREADS: Final = ("weft_close", "weft_serve", "weft_leave")
 
 
 def write_package(artifact: Artifact, folder: Path) -> None:
@@ -66,10 +70,9 @@ def package_files(artifact: Artifact, name: str) -> dict[str, bytes]:
     entry = _entry(artifact)
     assert artifact.code is not None
     signature, states = _states_in_order(artifact)
-    text = ModuleText(DescribedCall(signature, entry, states), signature.name)
     variants = unpacked(artifact.code.code)
-    parts = runtime_objects()
-    exports = (entry.spec.native_symbol, *_CALLED)
+    code, threads = _modules(variants, entry.spec.native_symbol)
+    text = ModuleText(DescribedCall(signature, entry, states), signature.name, threads)
     constants = [artifact.program.constants[number] for number in entry.constants]
     tensors = [tensor.numpy() for tensor in (*constants, *states)]
     described = {
@@ -77,8 +80,7 @@ def package_files(artifact: Artifact, name: str) -> dict[str, bytes]:
         "types": "model.d.ts", "exports": {".": {"types": "./model.d.ts", "default": "./model.js"}},
     }  # fmt: skip
     return {
-        "model.wasm": link([variants.base, *parts], exports),
-        "model-relaxed.wasm": link([variants.relaxed, *parts], exports),
+        **code,
         "weights.bin": weight_bytes(tensors),
         "model.js": text.module().encode(),
         "model.d.ts": text.types().encode(),
@@ -117,11 +119,39 @@ def _name_of(folder: Path) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", folder.name.lower()).strip("._-") or "model"
 
 
+def _modules(variants: Variants, entry: str) -> tuple[dict[str, bytes], Threads | None]:
+    """The files of the code; those for several threads where it has loops for them."""
+    objects = {"": variants.base, "-relaxed": variants.relaxed}
+    exports: tuple[str, ...] = (entry, *_CALLED)
+    files = {
+        f"model{name}.wasm": link([code, *runtime_objects()], exports).code
+        for name, code in objects.items()
+    }
+    most = min(variants.threads, MOST_THREADS)
+    names = {symbol.name for symbol in read_object(variants.base).symbols}
+    if most == 1 or not names & {PARALLEL, PARALLEL_BRIEF}:
+        return files, None
+    exports += _CALLED_BY_THREADS
+    linked = {
+        f"model-threads{name}.wasm": link([code, *runtime_objects("threads")], exports, most)
+        for name, code in objects.items()
+    }
+    files |= {name: module.code for name, module in linked.items()}
+    scripts = {name: _beside(name).encode() for name in ("threads.js", "worker.js")}
+    pages = max([module.pages for module in linked.values()])
+    return files | scripts, Threads(most, pages)
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 @functools.cache
-def runtime_objects() -> tuple[bytes, ...]:
-    """Object code of what compiled code calls: faults and memory."""
-    text = Path(__file__).with_name("runtime.ll").read_text(encoding="utf-8")
-    return (compile_text(text, options_of(Target("wasm"))),)
+def runtime_objects(loops: str = "serial") -> tuple[bytes, ...]:
+    """Object code of what compiled code calls: faults, memory, loops (``serial``, ``threads``)."""
+    plain, atomic = options_of(Target("wasm")), options_of(Target("wasm"), (*BASE, "atomics"))
+    own = compile_text(_beside(f"{loops}.ll"), atomic if loops == "threads" else plain)
+    return own, compile_text(_beside("runtime.ll"), plain)
 
 
 def weight_bytes(tensors: Sequence[np.ndarray]) -> bytes:
