@@ -16,7 +16,7 @@ def linked_for(threads: int, code: bytes, exports: Sequence[str], path: Path) ->
     if threads == 1:
         module = link([code, *runtime_objects()], exports)
     else:
-        own = ("weft_close", "weft_serve", "weft_leave")
+        own = ("weft_close", "weft_enter", "weft_serve", "weft_leave")
         module = link([code, *runtime_objects("threads")], [*exports, *own], threads)
         for name in ("threads.js", "worker.js"):
             shutil.copy(Path(weft.backends.wasm.__file__).with_name(name), path.parent)

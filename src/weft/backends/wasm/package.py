@@ -37,7 +37,7 @@ from weft.target.target import Target
 _ALIGNMENT: Final = 64
 _CALLED: Final = ("aligned_alloc", "free", "weft_fault")
 """The functions of the runtime that model.js calls."""
-_CALLED_BY_THREADS: Final = ("weft_close", "weft_serve", "weft_leave")
+_CALLED_BY_THREADS: Final = ("weft_close", "weft_enter", "weft_serve", "weft_leave")
 
 
 def write_package(artifact: Artifact, folder: Path) -> None:

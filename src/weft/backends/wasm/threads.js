@@ -29,7 +29,7 @@ export async function start(read, { wanted, most, pages, stack }) {
   try {
     const memory = new WebAssembly.Memory({ initial: pages, maximum: 65536, shared: true });
     const code = await WebAssembly.compile(await read());
-    // Every instance writes the data into the memory, so nothing runs before all of them are there.
+    // Every instance writes the data into the memory, so the model waits for all of them.
     const instance = await WebAssembly.instantiate(code, { Math, weft: { memory, stack } });
     const others = Array.from({ length: count - 1 }, (_, i) => ({ code, memory, stack: stack * (i + 2) }));
     await Promise.all(others.map((message) => started(workers, message)));

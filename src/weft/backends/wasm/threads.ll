@@ -9,6 +9,8 @@
 ;
 ; The first thread waits by looking, since a page's own thread may not sleep.
 
+; All variables begin as zero, which no instance writes: the linker leaves zeros out of a module.
+
 %fault = type { i32, ptr, i64, i64 }
 
 @__heap_base = external global i8
@@ -16,7 +18,7 @@
 @weft_last_fault = internal global %fault zeroinitializer
 @weft_faulted = internal global i32 0
 
-@weft_workers = internal global i32 0 ; threads in weft_serve
+@weft_workers = internal global i32 0 ; the other threads
 @weft_inside = internal global i32 0 ; those of them that may run parts
 @weft_open = internal global i32 0 ; whether parts may be taken
 @weft_running = internal global i32 0 ; from before a loop opens until all have left it
@@ -149,11 +151,16 @@ done:
   ret void
 }
 
+; A thread is there: loops count on it from now on.
+define void @weft_enter() {
+  %before = atomicrmw add ptr @weft_workers, i32 1 seq_cst
+  ret void
+}
+
 ; What the other threads do: they run parts of loops, and look for the next loop for a while
 ; before they sleep. It never returns.
 define void @weft_serve() noreturn {
 entry:
-  %unused = atomicrmw add ptr @weft_workers, i32 1 seq_cst
   br label %serve
 serve:
   %loops = load atomic i32, ptr @weft_loops seq_cst, align 4
