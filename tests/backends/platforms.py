@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from tests.lib.linked import linked_for
 from tests.lib.node import RELAXED_FLAG, node
 from tests.lib.node import missing as missing_node
 from weft.backends.cpu.isa import host_system, system_of
 from weft.backends.wasm.code import unpacked
-from weft.backends.wasm.link import link
-from weft.backends.wasm.package import runtime_objects
+from weft.backends.wasm.link import STACK
 from weft.codegen.backend import NativeCode
 from weft.runtime.export.c_text import DTYPES
 from weft.runtime.native.builtins_ir import builtins_ir
@@ -105,9 +105,13 @@ class Platform:
 
 @dataclass(frozen=True)
 class WasmPlatform(Platform):
-    """Code for WebAssembly, linked by weft and run by node; ``relaxed``: with relaxed SIMD."""
+    """Code for WebAssembly, linked by weft and run by node.
+
+    ``relaxed``: with relaxed SIMD; ``threads``: how many run parallel loops.
+    """
 
     relaxed: bool = False
+    threads: int = 1
 
     def missing(self) -> str:
         """What this machine lacks to run it; nothing if it has all."""
@@ -118,10 +122,11 @@ class WasmPlatform(Platform):
         variants = unpacked(code.object_code)
         kernels = variants.relaxed if self.relaxed else variants.base
         exports = [*[row.symbol for row in rows], "aligned_alloc", "weft_fault"]
-        (folder / "batch.wasm").write_bytes(link([kernels, *runtime_objects()], exports))
+        module = linked_for(self.threads, kernels, exports, folder / "batch.wasm")
         (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
         flags = [RELAXED_FLAG] if self.relaxed else []
-        return node([*flags, str(Path(__file__).parent / "wasm" / "batch.mjs")], folder)
+        script = str(Path(__file__).parent / "wasm" / "batch.mjs")
+        return node([*flags, script, str(self.threads), str(module.pages), str(STACK)], folder)
 
 
 NATIVE = Platform("native", "llvm", "-".join(host_system()))
@@ -134,7 +139,7 @@ AARCH64 = Platform(
 )  # fmt: skip
 
 WASM = WasmPlatform("wasm", "wasm")
-WASM_RELAXED = WasmPlatform("wasm-relaxed", "wasm", relaxed=True)
+WASM_RELAXED = WasmPlatform("wasm-relaxed-threads", "wasm -num-cores=3", relaxed=True, threads=3)
 
 
 def platform_params(*platforms: Platform) -> list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import shutil
@@ -30,16 +31,32 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class Isolated(Quiet):
+    """Isolates its pages, so that they may share memory between threads."""
+
+    def end_headers(self):
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+
+@contextlib.contextmanager
+def serving(folder, handler):
+    """The address at which a server offers a folder."""
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(handler, directory=str(folder))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
 @pytest.fixture
 def served(tmp_path):
     """A folder, and the address at which a server offers it."""
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path))
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield tmp_path, f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with serving(tmp_path, Quiet) as address:
+        yield tmp_path, address
 
 
 @pytest.fixture
@@ -102,3 +119,28 @@ def test_another_model_says_how_it_is_called(served, tab):
     tab.goto(address)
     tab.wait_for_function("document.getElementById('state').textContent.includes('is loaded')")
     assert "input x: float32 (3,)" in tab.inner_text("body")
+
+
+@pytest.mark.parametrize(("handler", "threads"), [(Isolated, 3), (Quiet, 1)])
+def test_threads_run_where_the_page_is_isolated(handler, threads, tmp_path, tab):
+    x = relax.Var("x", relax.TensorStructInfo((256, 256), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        product = builder.emit(relax.op.matmul(x, x))
+        builder.emit_func_output(builder.emit(relax.op.nn.softmax(product, 0)))
+    weft.compile(builder.get(), target="wasm -num-cores=3").save(tmp_path)
+    script = """async () => {
+      const { load } = await import("./model.js");
+      const x = Float32Array.from({ length: 65536 }, (_, i) => Math.sin(i * 1.7) / 2);
+      const model = await load({ threads: 3 });
+      for (let i = 0; i < 20; i++) model.run(x);
+      return [model.threads, model.module, [...model.run(x)[0].data]];
+    }"""
+    with serving(tmp_path, handler) as address:
+        tab.goto(address)
+        count, module, values = tab.evaluate(script)
+    assert count == threads
+    assert module == ("model-threads-relaxed.wasm" if threads > 1 else "model-relaxed.wasm")
+    given = (np.sin(np.arange(65536) * 1.7) / 2).astype("float32").reshape(256, 256)
+    wanted = weft.compile(builder.get())(given)
+    np.testing.assert_allclose(np.float32(values), wanted.ravel(), rtol=1e-4, atol=1e-5)

@@ -31,7 +31,7 @@ def test_a_multiply_add_rounds_once(tmp_path):
         [0.0, 3.0, -0.0], [-0.0, 3.0, -0.0], [np.inf, 0.0, 1.0], [np.nan, 1.0, 1.0],
         [1e308, 10.0, 1.0], [1.0, np.inf, -np.inf], [2.0, 3.0, np.inf], [0.0, 0.0, 5e-324],
     ]  # fmt: skip
-    (tmp_path / "m.wasm").write_bytes(link(runtime_objects(), ["fma"]))
+    (tmp_path / "m.wasm").write_bytes(link(runtime_objects(), ["fma"]).code)
     (tmp_path / "in.bin").write_bytes(rows.tobytes())
     (tmp_path / "run.mjs").write_text(SCRIPT, encoding="utf-8")
     node(["run.mjs"], tmp_path)

@@ -33,7 +33,10 @@ class WasmBackend:
     joins_objects: Final = False  # what emit gives are two objects
 
     def features(self, target: Target) -> Machine:
-        """One thread with vectors of 128 bits; an engine on x86 has 16 registers for them."""
+        """One thread, if not told otherwise, with vectors of 128 bits.
+
+        An engine on x86 has 16 registers for them.
+        """
         ((bits, _),) = WASM32.vectors
         ((_, registers),) = WASM32.registers
         l1, l2, l3 = [int(target.attrs.get(name, size)) for name, size in _CACHES.items()]

@@ -20,6 +20,7 @@ FUNCTION_TYPE: Final = 0x60
 I32: Final = 0x7F
 FUNCREF: Final = 0x70
 I32_CONST: Final = 0x41
+GLOBAL_GET: Final = 0x23
 END: Final = 0x0B
 
 
@@ -138,3 +139,8 @@ def section(number: int, content: bytes) -> bytes:
 def constant(value: int) -> bytes:
     """The constant expression of an i32."""
     return bytes([I32_CONST]) + signed(value) + bytes([END])
+
+
+def global_value(number: int) -> bytes:
+    """The constant expression of the value of an imported global."""
+    return bytes([GLOBAL_GET]) + unsigned(number) + bytes([END])

@@ -19,19 +19,20 @@ from weft.support.lazy_property import lazy_property
 from weft.target.host import LLVMOptions
 from weft.target.target import Target
 
-_MAGIC: Final = b"weft-wasm-1\n"
-_SIZES: Final = struct.Struct("<QQ")
+_MAGIC: Final = b"weft-wasm-2\n"
+_SIZES: Final = struct.Struct("<QQQ")
 
 
 class Variants(NamedTuple):
-    """Relocatable objects of the same functions."""
+    """Relocatable objects of the same functions, for so many threads."""
 
     base: bytes
     relaxed: bytes
+    threads: int = 1
 
     def packed(self) -> bytes:
         """Both in one sequence of bytes."""
-        sizes = _SIZES.pack(len(self.base), len(self.relaxed))
+        sizes = _SIZES.pack(len(self.base), len(self.relaxed), self.threads)
         return b"".join([_MAGIC, sizes, self.base, self.relaxed])
 
 
@@ -39,9 +40,9 @@ def unpacked(data: bytes) -> Variants:
     """What ``Variants.packed`` gave. Raises ArtifactFormatError for other bytes."""
     start = len(_MAGIC) + _SIZES.size
     if data.startswith(_MAGIC) and len(data) >= start:
-        base, relaxed = _SIZES.unpack_from(data, len(_MAGIC))
+        base, relaxed, threads = _SIZES.unpack_from(data, len(_MAGIC))
         if len(data) == start + base + relaxed:
-            return Variants(data[start : start + base], data[start + base :])
+            return Variants(data[start : start + base], data[start + base :], threads)
     raise ArtifactFormatError(
         f"expected code for WebAssembly, got {len(data)} other bytes; compile the model again"
     )
@@ -59,11 +60,13 @@ class WasmCode:
 
     base: CompiledObject
     relaxed: CompiledObject
+    threads: int
 
     @lazy_property
     def object_code(self) -> bytes:
         """Both objects (``Variants.packed``)."""
-        return Variants(self.base.object_code, self.relaxed.object_code).packed()
+        objects = self.base.object_code, self.relaxed.object_code
+        return Variants(*objects, self.threads).packed()
 
     @property
     def specs(self) -> tuple[FunctionSpec, ...]:
@@ -86,4 +89,4 @@ def compile_variants(mod: IRModule, target: Target, *, checks: bool) -> WasmCode
     base, relaxed = [
         compile_emitted(text, specs, options_of(target, features)) for features in (BASE, RELAXED)
     ]
-    return WasmCode(base, relaxed)
+    return WasmCode(base, relaxed, target.num_cores or 1)

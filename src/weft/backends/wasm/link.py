@@ -5,6 +5,10 @@ functions reach is kept, all else is left out. Memory is laid out as the stack, 
 address 0 so that an overflow traps, then data, then the heap. The module has a memory of its own,
 exported as ``memory``, that may grow.
 
+A module for several threads imports a shared memory, which has a stack for each, and the top of
+the stack that an instance has. Every instance writes the data into the memory, so all of them are
+there before one of them runs.
+
 Numbers that a relocation leaves room for in five bytes become as short as they can be: branches in
 WebAssembly do not count bytes, so code may move within a function.
 """
@@ -45,7 +49,10 @@ _DATA: Final = frozenset({_MEMORY, _MEMORY_SIGNED, _ADDRESS})
 _WORDS: Final = frozenset({_TABLE, _ADDRESS})
 """Those that are four bytes, as data are, and not a number in LEB128."""
 _SIGNED: Final = frozenset({_TABLE_SIGNED, _MEMORY_SIGNED})
-_MAXIMUM_PAGES: Final = 1 << 16
+MOST_PAGES: Final = 1 << 16
+MOST_THREADS: Final = 32
+_SHARED: Final = 3
+"""Flags of a memory: it is shared, and has a greatest size."""
 
 
 class Place(NamedTuple):
@@ -67,11 +74,24 @@ class _Program:
     """Segment -> its address."""
     table: dict[Place, int] = field(default_factory=dict)
     """Functions whose address is taken -> their places in the table."""
+    has_table: bool = False
+    """Whether functions are called by address, though there may be none of these."""
     types: dict[bytes, int] = field(default_factory=dict)
     imports: dict[str, int] = field(default_factory=dict)
     """Functions of ``Math`` -> the numbers of their types; they come before all others."""
     missing: set[str] = field(default_factory=set)
     heap: int = 0
+    threads: int = 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether instances share a memory, which is imported."""
+        return self.threads > 1
+
+    @property
+    def pages(self) -> int:
+        """The size of stacks and data in pages of memory."""
+        return -(-self.heap // PAGE)
 
     def piece(self, place: Place, is_function: bool) -> Piece:
         """The body of a function, or a segment."""
@@ -94,19 +114,27 @@ class _Program:
         return self.defined.get((symbol.kind, symbol.name))
 
 
-def link(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
+class Linked(NamedTuple):
+    """A module, and how many pages of memory it has from the beginning."""
+
+    code: bytes
+    pages: int
+
+
+def link(objects: Sequence[bytes], exports: Sequence[str], threads: int = 1) -> Linked:
     """The module of some objects that exports these functions, and its memory.
 
     Args:
         objects: relocatable objects; a name that several define is that of the first.
         exports: names of functions.
+        threads: how many instances may share one memory.
 
     Raises:
         CodegenError: the code calls functions that no object defines, with their names.
         InternalError: an object is none, or lacks an exported function.
     """
     files = [read_object(data) for data in objects]
-    program = _Program(files, dict(_definitions(files)))
+    program = _Program(files, dict(_definitions(files)), threads=threads)
     roots = [_root(program, name) for name in exports]
     _reach(program, roots)
     if program.missing:
@@ -116,7 +144,7 @@ def link(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
             "before a function that float64 has only there, or compile without target="
         )
     _lay_out(program)
-    return _module(program, dict(zip(exports, roots, strict=True)))
+    return Linked(_module(program, dict(zip(exports, roots, strict=True))), program.pages)
 
 
 def _definitions(files: Sequence[ObjectFile]) -> Iterator[tuple[tuple[int, str], Place]]:
@@ -151,6 +179,7 @@ def _reach(program: _Program, roots: Sequence[Place]) -> None:
             if item.kind == _TYPE:
                 program.type_of(place.object, item.index)
                 continue
+            program.has_table |= item.kind == _TABLE_NUMBER
             symbol = file.symbols[item.index]
             target = program.resolved(place.object, symbol)
             if target is None and symbol.kind in (FUNCTION_SYMBOL, DATA_SYMBOL):
@@ -173,8 +202,8 @@ def _ask_for(program: _Program, number: int, symbol: Symbol) -> None:
 
 
 def _lay_out(program: _Program) -> None:
-    """Give every segment its address, behind the stack."""
-    at = STACK
+    """Give every segment its address, behind the stacks."""
+    at = STACK * program.threads
     for place in program.segments:
         piece = program.piece(place, False)
         at = -(-at // piece.align) * piece.align
@@ -189,7 +218,7 @@ def _value(program: _Program, number: int, item: Relocation) -> int:
         return program.type_of(number, item.index)
     symbol = program.objects[number].symbols[item.index]
     if item.kind == _GLOBAL and symbol.name == _STACK_POINTER:
-        return 0
+        return int(program.is_shared)  # behind the imported one
     if item.kind == _TABLE_NUMBER:
         return 0
     place = program.resolved(number, symbol)
@@ -251,18 +280,15 @@ def _module(program: _Program, exports: dict[str, Place]) -> bytes:
         binary.name(name) + b"\0" + binary.unsigned(program.number(place))
         for name, place in exports.items()
     ]
-    pages = -(-program.heap // PAGE)
-    memory = b"\1" + binary.unsigned(pages) + binary.unsigned(_MAXIMUM_PAGES)
-    stack = bytes([binary.I32, 1]) + binary.constant(STACK)
+    stack = bytes([binary.I32, 1]) + (
+        binary.global_value(0) if program.is_shared else binary.constant(STACK)
+    )
     sections = {
         binary.TYPE: [*program.types],
-        binary.IMPORT: [
-            binary.name("Math") + binary.name(name) + b"\0" + binary.unsigned(kind)
-            for name, kind in program.imports.items()
-        ],
+        binary.IMPORT: _imports(program),
         binary.FUNCTION: functions,
         binary.TABLE: _table(program),
-        binary.MEMORY: [memory],
+        binary.MEMORY: [] if program.is_shared else [_memory(program)],
         binary.GLOBAL: [stack],
         binary.EXPORT: [*named, binary.name("memory") + b"\2\0"],
         binary.ELEMENT: _elements(program),
@@ -278,6 +304,25 @@ def _module(program: _Program, exports: dict[str, Place]) -> bytes:
     )
 
 
+def _imports(program: _Program) -> list[bytes]:
+    """Functions of ``Math``; a shared memory, and where the stack of an instance begins."""
+    functions = [
+        binary.name("Math") + binary.name(name) + b"\0" + binary.unsigned(kind)
+        for name, kind in program.imports.items()
+    ]
+    if not program.is_shared:
+        return functions
+    memory = binary.name("weft") + binary.name("memory") + b"\2" + _memory(program)
+    stack = binary.name("weft") + binary.name("stack") + bytes([3, binary.I32, 0])
+    return [*functions, memory, stack]
+
+
+def _memory(program: _Program) -> bytes:
+    """The flags and the limits of the memory."""
+    flags = bytes([_SHARED if program.is_shared else 1])
+    return flags + binary.unsigned(program.pages) + binary.unsigned(MOST_PAGES)
+
+
 def _type(program: _Program, place: Place) -> int:
     return program.objects[place.object].functions[place.item]
 
@@ -285,7 +330,8 @@ def _type(program: _Program, place: Place) -> int:
 def _table(program: _Program) -> list[bytes]:
     """The table of functions that are called by address; its place 0 is no function."""
     size = binary.unsigned(len(program.table) + 1)
-    return [bytes([binary.FUNCREF, 1]) + size + size] if program.table else []
+    is_needed = program.has_table or program.table
+    return [bytes([binary.FUNCREF, 1]) + size + size] if is_needed else []
 
 
 def _elements(program: _Program) -> list[bytes]:

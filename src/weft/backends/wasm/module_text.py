@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from weft.backends.wasm.link import STACK
 from weft.runtime.call.plan import Bind, Cast, Compare, Limit, Pass
 from weft.runtime.export.described_call import DescribedCall
 from weft.runtime.extent import Tree, parse
@@ -48,6 +49,13 @@ class Tensor(NamedTuple):
         return ARRAYS[self.dtype]
 
 
+class Threads(NamedTuple):
+    """The most threads that a model runs on, and the pages of their memory at first."""
+
+    most: int
+    pages: int
+
+
 def js_expression(extent: int | str) -> str:
     """An extent as a JavaScript expression over the variables ``v_<symbol>``.
 
@@ -79,16 +87,17 @@ class ModuleText:
     Args:
         call: the model's inputs, results and plan.
         name: what errors call the model.
-        dynamic: whether sizes follow from the inputs of a call.
+        threads: those that its loops may run on; None: one.
     """
 
-    def __init__(self, call: DescribedCall, name: str) -> None:
-        self.call, self.plan, self.name = call, call.plan, name
+    def __init__(self, call: DescribedCall, name: str, threads: Threads | None = None) -> None:
+        self.call, self.plan, self.name, self.threads = call, call.plan, name, threads
         self.inputs = [
             Tensor(label, param.dtype, param.shape)
             for label, param in zip(call.names, call.inputs, strict=True)
         ]
         self.outputs = [Tensor(r.name, r.dtype, r.shape) for r in call.results]
+        self.given = [self.inputs[number] for number in call.public]
 
     def module(self) -> str:
         """The ES module ``model.js``."""
@@ -105,10 +114,12 @@ class ModuleText:
             "symbols": bool(plan.symbols) or planned,
             "planned": planned,
             "fixed": not planned,
-            "scalars": any(not tensor.shape for tensor in self.inputs),
+            "scalars": any(not tensor.shape for tensor in self.given),
             "casts": any(isinstance(step, Cast) for step in plan.checks),
             "limits": bool(self._limits()),
             "written": bool(self.call.signature.written),
+            "states": bool(self.call.states),
+            "threads": self.threads is not None,
             "values": any(r.source[0] == "expr" for r in self.call.results),
         }
         return {name for name, is_wanted in wanted.items() if is_wanted}
@@ -125,9 +136,10 @@ class ModuleText:
         yield f"const TYPES = {{ {types} }};"
         yield f"const RELAXED = Uint8Array.of({', '.join(map(str, RELAXED_PROBE))});"
         yield f"const NAME = {_text(self.name)}, ENTRY = {_text(plan.native_symbol)};"
-        yield f"const CONSTANTS = {len(plan.constants)}, HANDLES = {_text(handles)};"
+        tensors = len(plan.constants) + len(call.states)
+        yield f"const TENSORS = {tensors}, HANDLES = {_text(handles)};"
         yield f"const natives = {_text([output.dtype for output in plan.outputs])};"
-        yield f"export const inputs = {_rows([self._input(k) for k in range(len(self.inputs))])};"
+        yield f"export const inputs = {_rows([self._input(k) for k in call.public])};"
         yield f"export const outputs = {_rows(self._described_outputs())};"
         if plan.arena is not None and plan.arena.planned is not None:
             yield f"const LIVES = {_text([list(life) for life in plan.arena.planned.lives])};"
@@ -135,6 +147,11 @@ class ModuleText:
             items = call.items()
             pairs = [[source, items[output][1]] for source, output in call.signature.written]
             yield f"const WRITTEN = {_text(pairs)};"
+        if self.threads is not None:
+            most, pages = self.threads
+            yield f"const THREADS = {{ most: {most}, pages: {pages}, stack: {STACK} }};"
+        if call.states:
+            yield f"const STATES = {_rows(self._described_states())};"
 
     def _input(self, number: int) -> dict[str, object]:
         tensor = self.inputs[number]
@@ -158,6 +175,15 @@ class ModuleText:
             if place != ["output", number]:
                 row |= {"from": place[0], "index": place[1]}
             yield row
+
+    def _described_states(self) -> Iterator[dict[str, object]]:
+        items = self.call.items()
+        for place, state in enumerate(self.call.signature.states):
+            kind, number = items[state.output]
+            yield {
+                "input": state.input, "name": state.name, "shape": list(self.call.shapes[place]),
+                "size": self.call.state_sizes[place], "from": kind, "index": number,
+            }  # fmt: skip
 
     def _limits(self) -> list[tuple[str, int, int]]:
         """The symbols that must be within bounds, as the model was compiled for."""
@@ -216,14 +242,17 @@ class ModuleText:
     def types(self) -> str:
         """The declarations ``model.d.ts``."""
         given = ", ".join(
-            [f"{_identifier(t.name, k)}: {_argument(t)}" for k, t in enumerate(self.inputs)]
+            [f"{_identifier(t.name, k)}: {_argument(t)}" for k, t in enumerate(self.given)]
         )
         results = ", ".join([f"Tensor<{tensor.array}>" for tensor in self.outputs])
-        rows = [f"{t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.inputs]
+        rows = [f"{t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.given]
         rows += [f"gives {t.name}: {t.dtype} ({_joined(t.shape)})" for t in self.outputs]
         described = [f"   * {row.replace('*/', '* /')}" for row in rows]
         return (
-            _TYPES.replace("@GIVEN@", given)
+            _TYPES.replace("@RESET@\n", _RESET if self.call.states else "")
+            .replace("@CLOSE@\n", "" if self.threads is None else _CLOSE)
+            .replace("@THREADS@", "" if self.threads is None else "; threads?: number")
+            .replace("@GIVEN@", given)
             .replace("@RESULTS@", results)
             .replace("@TENSORS@", "\n".join(described))
         )
@@ -293,6 +322,16 @@ def _argument(tensor: Tensor) -> str:
     return whole if is_varying else f"{tensor.array} | {whole}"
 
 
+_RESET: Final = """\
+  /** Gives the states, which calls change, the values that they were saved with. */
+  reset(): void;
+"""
+_CLOSE: Final = """\
+  /** How many threads run the model's loops. */
+  readonly threads: number;
+  /** Ends the other threads; the model cannot run after it. */
+  close(): void;
+"""
 _TYPES: Final = """\
 /** A tensor: elements in row-major order, and the extent of each axis. */
 export interface Tensor<A> { data: A; shape: readonly number[]; dtype?: string }
@@ -310,7 +349,11 @@ export interface Model {
 @TENSORS@
    */
   run(@GIVEN@): [@RESULTS@];
+@RESET@
+@CLOSE@
 }
 /** Loads the model; files: bytes in the place of those beside this module. */
-export function load(files?: { wasm?: BufferSource; weights?: BufferSource }): Promise<Model>;
+export function load(
+  files?: { wasm?: BufferSource; weights?: BufferSource@THREADS@ }
+): Promise<Model>;
 """

@@ -15,7 +15,7 @@ def page_of(text: ModuleText) -> str:
     if size is None:
         rows = [
             f"<li>{html.escape(f'{kind} {t.name}: {t.dtype} {t.shape}')}</li>"
-            for kind, tensors in (("input", text.inputs), ("output", text.outputs))
+            for kind, tensors in (("input", text.given), ("output", text.outputs))
             for t in tensors
         ]
         return _PLAIN.replace("@NAME@", title).replace("@ROWS@", "\n".join(rows))
@@ -28,9 +28,9 @@ def page_of(text: ModuleText) -> str:
 
 def image_size(text: ModuleText) -> tuple[int, int, int] | None:
     """Channels, height and width of the one picture that a model classifies; None for others."""
-    if len(text.inputs) != 1 or not text.outputs:
+    if len(text.given) != 1 or not text.outputs:
         return None
-    picture, classes = text.inputs[0], text.outputs[0]
+    picture, classes = text.given[0], text.outputs[0]
     is_batch = len(picture.shape) == 4 and _takes_one(picture)
     extents = [extent for extent in picture.shape[1:] if isinstance(extent, int)]
     is_scores = classes.dtype == "float32" and len(classes.shape) == 2
