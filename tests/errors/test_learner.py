@@ -44,6 +44,12 @@ SCRIPTS = {
         "vj = T.axis.spatial(i)",
         r"write T\.axis\.spatial\(extent, i\), where",
     ),
+    "axis of nothing": (
+        ELEMENT,
+        "vj = T.axis.spatial()",
+        r"bound to, got neither; write T\.axis\.spatial\(extent, i\), where",
+    ),
+    "a width": (BODY, 'C = T.alloc_buffer((8,), "float23")', r"did you mean 'float32'\?"),
     "a type": (BODY, 'C = T.alloc_buffer((8,), "flaot32")', r"did you mean 'float32'\?"),
     "two indices": (ELEMENT, "B[vi] = A[vi, vi]", r"buffer A has 1 dimension, .*write A\[i\]"),
     "max": (ELEMENT, "B[vi] = max(A[vi], 0)", r"max works on numbers.* write T\.max\(a, b\)"),

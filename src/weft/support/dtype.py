@@ -118,7 +118,7 @@ def _parse(cls: type[DataType], text: str) -> DataType:
     bits = int(bits_text) if bits_text else _DEFAULT_BITS[kind]
     if bits not in _WIDTHS[kind]:
         allowed = ", ".join(f"{kind}{width}" for width in _WIDTHS[kind])
-        raise IRTypeError(f"expected one of {allowed}, got {text!r}")
+        raise IRTypeError(f"expected one of {allowed}, got {text!r}{_meant(text)}")
     lanes = int(lanes_text) if lanes_text else 1
     named = kind in ("bool", "handle", "void") or "_" in kind
     canonical = kind if named else f"{kind}{bits}"

@@ -68,6 +68,8 @@ def tables_of_taps():
     table = t("n", 2, dtype="int32", fill=[0, 2, 1])
     whole = [t(3, 2, dtype="int32"), table, t("n", 2, dtype="int32")]
     yield row("image.weighted_taps", whole, summed(0), 0, sizes=N)
+    many = t(4, "n", dtype="int64", fill=[0, 2, 1, 0, 1])
+    yield row("image.weighted_taps", [t(3, 2), many, t(4, "n")], summed(0), 0, sizes=N)
     odd = [t(3, fill=[1.0, np.inf, np.nan]), t(2, 2, dtype="int64", fill=[0, 1, 2, 0]),
            t(2, 2, fill=[0.5, 0.0, 0.0, 0.25])]  # fmt: skip
     with np.errstate(invalid="ignore"):

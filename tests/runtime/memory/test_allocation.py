@@ -96,3 +96,10 @@ def test_reach_is_the_bytes_between_the_extreme_elements(axes, itemsize):
         assert (begin, begin + size) == (min(touched), max(touched) + 1)
     else:
         assert size == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 3, -1), (-2, -3), (4, -100)])
+def test_a_negative_extent_is_an_error_of_the_inputs(shape):
+    """Extents such as ``n - 1`` of an input without elements."""
+    with pytest.raises(IRValueError, match="expected extents of 0 or more; the inputs are too"):
+        aligned_empty(shape, np.dtype("float32"), 4 * int(np.prod(shape)))

@@ -8,7 +8,7 @@ from typing import Any
 from weft import topi
 from weft.ir.expr import Extent, PrimExpr
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import constant_value, differ
+from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, Replacements, Shape, operator
 from weft.relax.op.infer import (
     VOID,
@@ -276,8 +276,6 @@ def infer_weighted_taps(call: Call) -> TensorStructInfo:
     rows, table, other = dims_of(info), dims_of(indices), dims_of(weights)
     if table is not None and other is not None and any(map(differ, table, other)):
         fail(call, f"weights: expected the shape {show_dims(table)}, got {show_dims(other)}")
-    if table is not None and constant_value(table[1]) is None:
-        fail(call, f"indices: expected a constant number of taps, got {table[1]}")
     if rows is None or table is None:
         return result(None, dtype, info.ndim, info.vdevice)
     return result([*rows[:axis], table[0], *rows[axis + 1 :]], dtype, vdevice=info.vdevice)

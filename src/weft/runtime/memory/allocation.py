@@ -51,15 +51,25 @@ data_address: Final[Callable[[np.ndarray], int]] = (
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> tuple[np.ndarray, int]:
     """An array in fresh uninitialised memory that starts at a 64-byte boundary, and its address.
 
-    IRValueError where there is not so much memory, or where no machine has so much.
+    IRValueError where there is not so much memory, or where no machine has so much, and where an
+    extent is negative.
     """
     try:
         block = np.empty(nbytes + ALIGNMENT, _BYTE)
+        start = data_address(block)
+        offset = -start % ALIGNMENT
+        return np.ndarray(shape, dtype, block, offset), start + offset
     except (MemoryError, ValueError, OverflowError) as error:
-        raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
-    start = data_address(block)
-    offset = -start % ALIGNMENT
-    return np.ndarray(shape, dtype, block, offset), start + offset
+        raise _refused(shape, nbytes) from error
+
+
+def _refused(shape: tuple[int, ...], nbytes: int) -> IRValueError:
+    if min(shape, default=0) >= 0:
+        return IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes")
+    return IRValueError(
+        f"an array would have the shape {shape}: expected extents of 0 or more; the inputs are "
+        "too small for this program"
+    )
 
 
 def returned_empty(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> tuple[np.ndarray, int]:

@@ -148,7 +148,9 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
     """
 
     @staticmethod
-    def spatial(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
+    def spatial(
+        dom: RangeLike | None = None, binding: ExprLike | None = None, dtype: str = "int32"
+    ) -> Var:
         """Add an axis whose iterations are independent of each other (also ``T.axis.S``).
 
         Args:
@@ -167,7 +169,9 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.DataPar)
 
     @staticmethod
-    def reduce(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
+    def reduce(
+        dom: RangeLike | None = None, binding: ExprLike | None = None, dtype: str = "int32"
+    ) -> Var:
         """Add an axis over which the block reduces: its iterations update one result.
 
         ``T.axis.R`` for short.
@@ -177,7 +181,9 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.CommReduce)
 
     @staticmethod
-    def scan(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
+    def scan(
+        dom: RangeLike | None = None, binding: ExprLike | None = None, dtype: str = "int32"
+    ) -> Var:
         """Add an axis whose iterations have to run in order, as those of a prefix sum.
 
         Arguments as those of ``T.axis.spatial``.
@@ -185,7 +191,9 @@ class axis(metaclass=_Axes):  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.Ordered)
 
     @staticmethod
-    def opaque(dom: RangeLike, binding: ExprLike | None = None, dtype: str = "int32") -> Var:
+    def opaque(
+        dom: RangeLike | None = None, binding: ExprLike | None = None, dtype: str = "int32"
+    ) -> Var:
         """Add an axis of which nothing is promised; schedules leave its loop as it is.
 
         Arguments as those of ``T.axis.spatial``.
@@ -256,11 +264,12 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-def _axis(dom: RangeLike, binding: ExprLike | None, dtype: str, iter_type: IterType) -> Var:
-    if binding is None:
+def _axis(dom: RangeLike | None, binding: ExprLike | None, dtype: str, iter_type: IterType) -> Var:
+    if dom is None or binding is None:
         kind = _KINDS[iter_type]
+        actual = "neither" if dom is binding else f"{dom if binding is None else binding} alone"
         raise IRTypeError(
-            f"T.axis.{kind}: expected the extent and what the axis is bound to, got {dom} alone; "
+            f"T.axis.{kind}: expected the extent and what the axis is bound to, got {actual}; "
             f"write T.axis.{kind}(extent, i), where i is the variable of a loop around the block"
         )
     if isinstance(dom, list | tuple):

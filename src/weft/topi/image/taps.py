@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import Extent, IntImm, PrimExpr
-from weft.ir.node import expect
 from weft.te.operation import reduce_axis
 from weft.te.reduction import sum as te_sum
 from weft.te.tensor import Tensor
@@ -34,7 +33,7 @@ def weighted_taps(
     """
     axis %= data.ndim
     shape = list(data.shape)
-    shape[axis], count = indices.shape[0], int(expect(indices.shape[1], IntImm))
+    shape[axis], count = indices.shape[0], indices.shape[1]
 
     def term(point: Point, tap: Extent) -> PrimExpr:
         moved = list(point)
@@ -45,10 +44,11 @@ def weighted_taps(
         zero = op.const(0, weight.dtype)
         return op.select(op.equal(weight, zero), zero, value * weight)
 
-    if 0 < count <= _WRITTEN_OUT:
+    if isinstance(count, IntImm) and 0 < count.value <= _WRITTEN_OUT:
+        written = range(count.value)
         return compute_ax(
             shape,
-            lambda *i: op.add_n(*[term(i, tap) for tap in range(count)]),
+            lambda *i: op.add_n(*[term(i, tap) for tap in written]),
             "T_resample",
             tag=tag.INJECTIVE,
         )

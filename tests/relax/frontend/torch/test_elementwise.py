@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
-from tests.lib.aten import check_overload
+from tests.lib.aten import as_numpy, check_overload, graph_of, run_graph
 from tests.lib.aten_samples import Call, calls_of, check_calls, pairs_of, values
 from weft.relax.frontend.torch.operators.binary import (
     BITS,
@@ -247,3 +248,37 @@ def test_choices_between_values_at_the_edges():
         Call(ops.threshold.default, (EDGES, 0.1, 20.0), {}),
         Call(ops.heaviside.default, (EDGES, EDGES.flip(0)), {}),
     ])  # fmt: skip
+
+
+def exactly_equal(name, *args):
+    """One call in weft and in torch, of which all bits are equal but those of NaN."""
+    overload = getattr(ops, name).Tensor
+    wanted = overload(*args)
+    found = run_graph(graph_of(overload, args, {}), args)
+    for mine, its in zip(found, wanted if isinstance(wanted, tuple) else [wanted], strict=True):
+        assert mine.dtype == as_numpy(its).dtype
+        # in float64, since numpy does not compare NaNs of bfloat16
+        wide = [x.astype("float64") for x in (mine, as_numpy(its))]
+        np.testing.assert_array_equal(*wide, err_msg=f"{name}{args}")
+
+
+SCALED = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-40, -1.4e-45, 0.75, -2.5, 1.0, 3e38, -3e38]
+
+
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_fractions_and_exponents(dtype):
+    """Subnormal numbers, and powers beyond those of the type, are rounded once."""
+    x = torch.tensor([*SCALED, 5e-324, 1e-310, -1e308], dtype=f64).to(dtype)
+    exactly_equal("frexp", x)
+    powers = torch.tensor([-2200, -1074, -200, -149, -24, -1, 0, 1, 127, 150, 1000, 1100, 2100])
+    for chosen in (powers, powers.to(i32)):
+        exactly_equal("ldexp", x[:, None].repeat(1, 13), chosen.repeat(15, 1))
+    exactly_equal("ldexp", x, torch.tensor([3.0], dtype=dtype).repeat(15))
+
+
+def test_fractions_and_exponents_of_other_types():
+    x = torch.tensor([*SCALED[:5], 6e-8, 0.75, -300.0])
+    for dtype in (f16, torch.bfloat16):
+        exactly_equal("frexp", x.to(dtype))
+        exactly_equal("ldexp", x.to(dtype), torch.tensor([3, 4, 5, 6, 7, 20, -24, 2]))
+    exactly_equal("ldexp", torch.arange(5), torch.arange(5))

@@ -162,3 +162,94 @@ def test_tables():
     weights, bits = fixed_point(np.array([[-0.1, 1.1]]))
     assert bits == 14
     assert weights.tolist() == [[-1638, 18022]]
+
+
+BY_FACTOR = [
+    {"scale_factor": 1.7, "mode": "bicubic"},
+    {"scale_factor": (0.6, 2.3), "mode": "nearest-exact"},
+    {"scale_factor": 0.75, "mode": "bilinear", "recompute_scale_factor": True},
+]
+FURTHER = [
+    {"size": (7, 9), "mode": "bicubic", "antialias": True},
+    {"scale_factor": (0.6, 2.3), "mode": "nearest"},
+    {"scale_factor": (0.7, 1.3), "mode": "nearest", "recompute_scale_factor": True},
+    {"scale_factor": 1.1, "mode": "bilinear"},
+    {"scale_factor": 1.1, "mode": "nearest"},
+    {"scale_factor": 1.7, "mode": "bilinear", "align_corners": True},
+    {"size": (7, 9), "mode": "bilinear", "antialias": True, "align_corners": True},
+    {"scale_factor": (0.6, 1.7), "mode": "bilinear", "antialias": True},
+]
+
+
+def check_symbolic_extents(dtype, ways, tolerance):
+    """Batch, height and width are symbols."""
+    torch.manual_seed(0)
+    dims = {0: torch.export.Dim("batch"), 2: torch.export.Dim("height", min=5, max=512)}
+    dims[3] = torch.export.Dim("width", min=5, max=512)
+    model = Resized(*ways)
+
+    def images(*shape):
+        return [(torch.rand(shape) * 255).to(dtype) for _ in ways]
+
+    compiled = weft.compile(
+        model,
+        tuple(images(2, 3, 12, 14)),
+        dynamic_shapes=((dims,) * len(ways),),
+        relax_pipeline="unscheduled",
+        cache=False,
+    )
+    for shape in [(1, 3, 5, 8), (3, 3, 37, 20), (2, 3, 9, 100)]:
+        drawn = images(*shape)
+        for got, want, way in zip(compiled(*drawn), model(*drawn), ways, strict=True):
+            allowed = 0 if "nearest" in way["mode"] else tolerance
+            text = f"{way} of {shape}: {{}}"
+            torch.testing.assert_close(
+                torch.as_tensor(got), want, rtol=allowed, atol=allowed * 255, msg=text.format
+            )
+
+
+def test_symbolic_batch_height_and_width():
+    """Extents are ``int(size * factor)`` in float64: 100 * 2.3 is 229.999..."""
+    check_symbolic_extents(torch.float32, BY_FACTOR, 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dtype", "ways", "tolerance"),
+    [
+        (torch.float32, FURTHER, 1e-4),
+        (torch.float64, [*BY_FACTOR[::2], *FURTHER], 1e-12),
+        (torch.uint8, [*BY_FACTOR[::2], *FURTHER], 0),
+    ],
+    ids=["float32", "float64", "uint8"],
+)
+def test_symbolic_extents_of_images(dtype, ways, tolerance):
+    check_symbolic_extents(dtype, ways, tolerance)
+
+
+class Branching(torch.nn.Module):
+    """Branches over a tensor of ``int(n * 1.7)`` elements, and branches that make one."""
+
+    def forward(self, x):
+        longer = F.interpolate(x, scale_factor=1.7, mode="linear")
+
+        def summed(y):
+            return F.interpolate(y, scale_factor=1.7, mode="nearest").sum(2)
+
+        first = torch.cond(x.sum() > 0, lambda y: y.sum(2), lambda y: -y.sum(2), (longer,))
+        second = torch.cond(x.sum() > 0, summed, lambda y: summed(y) * 2, (x,))
+        return first, second, longer
+
+
+def test_extents_by_a_factor_in_branches():
+    model, length = Branching(), torch.export.Dim("length", min=5)
+    compiled = weft.compile(
+        model,
+        (torch.ones(1, 2, 8),),
+        dynamic_shapes=({2: length},),
+        relax_pipeline="unscheduled",
+        cache=False,
+    )
+    for x in (torch.arange(20.0).reshape(1, 2, 10), -torch.ones(1, 2, 100)):
+        for got, want in zip(compiled(x), model(x), strict=True):
+            torch.testing.assert_close(torch.as_tensor(got), want, rtol=1e-4, atol=1e-4)

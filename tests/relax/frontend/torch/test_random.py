@@ -11,6 +11,7 @@ from tests.lib.aten_samples import Call, run_calls
 from weft import relax
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.capture import capture
+from weft.support.errors import UnsupportedError
 
 pytestmark = pytest.mark.torch
 ops = torch.ops.aten
@@ -155,3 +156,16 @@ def test_equal_calls_give_different_numbers():
     x = torch.zeros(64)
     drawn = [np.asarray(item) for item in weft.compile(Twice(), (x,), cache=False)(x)]
     assert len({item.tobytes() for item in drawn}) == 4
+
+
+class Drawing(torch.nn.Module):
+    """Draws with a generator of its own."""
+
+    def forward(self, x):
+        generator = torch.Generator().manual_seed(3)
+        return x + torch.randn(4, generator=generator)
+
+
+def test_a_generator_of_the_model_is_refused_with_what_to_do():
+    with pytest.raises(UnsupportedError, match="torch.Generator .* draw without generator="):
+        weft.compile(Drawing(), (torch.ones(4),), cache=False)

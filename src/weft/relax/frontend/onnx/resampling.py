@@ -17,6 +17,7 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.value import Array, Dim, as_prim
+from weft.relax.frontend.resampling_kernels import kernel_weights
 
 POSITIONS: Final = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -240,13 +241,7 @@ class Symbolic:
 
     def weights(self, x: Expr) -> Expr:
         """The kernel at distances."""
-        if self.method.mode == "linear":
-            return self.context.emit(op.maximum(1.0 - x, self.context.constant(0.0).expr))
-        a = self.method.cubic
-        near = (x * (a + 2) - (a + 3)) * x * x + 1.0
-        far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
-        zero = self.context.constant(0.0).expr
-        return self.context.emit(op.where(x <= 1.0, near, op.where(x < 2.0, far, zero)))
+        return self.context.emit(kernel_weights(x, self.method.mode, self.method.cubic))
 
     def outside(self) -> Expr:
         """Which output indices lie outside of the input."""

@@ -13,6 +13,7 @@ from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, RelaxLike, const
 from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES
+from weft.relax.frontend.torch.data_numbers import compute_roundings
 from weft.relax.frontend.torch.dtypes import (
     dtype_name,
     held_number,
@@ -68,7 +69,13 @@ class Context:
     def meta_of(self, tensor: torch.Tensor) -> tuple[list[Extent], str]:
         """Shape and data type of a fake tensor; of a complex one those of its two parts."""
         dtype = PLANE_TYPES.get(tensor.dtype, tensor.dtype)
-        return [self.symbols.extent(size) for size in tensor.shape], dtype_name(dtype)
+        return [self.extent(size) for size in tensor.shape], dtype_name(dtype)
+
+    def extent(self, size: int | torch.SymInt) -> Extent:
+        """The extent that a size is; the program computes what it rounds of floats."""
+        if isinstance(size, torch.SymInt):
+            compute_roundings(self.builder, self.symbols, size.node.expr)
+        return self.symbols.extent(size)
 
     def is_read(self, index: int) -> bool:
         """Whether anything reads result ``index``; where nothing does, it may be None."""

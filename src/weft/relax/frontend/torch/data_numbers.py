@@ -1,8 +1,8 @@
-"""Numbers that are computed from a float of the data: ``round(scale.item() * 3)``.
+"""Numbers that are computed with floats: ``round(scale.item() * 3)``, ``int(height * 1.7)``.
 
-torch has symbols for such floats, but the shapes of a program have variables for integers only. So
-a float of the data is a tensor without dimensions (``float64``, as Python computes), and so is what
-is computed from it. An integer that comes out becomes a variable, since it may be an extent.
+torch has symbols for floats of the data, but the shapes of a program have variables for integers
+only. So a float is a tensor without dimensions (``float64``, as Python computes), and so is what is
+computed from it. An integer that comes out becomes a variable, since it may be an extent.
 """
 
 from __future__ import annotations
@@ -55,9 +55,24 @@ def number_of_data(
 ) -> Expr | PrimExpr:
     """A float as a tensor without dimensions, an integer as a new variable."""
     expression = value.node.expr
-    tensor = _tensor(builder, symbols, expression)
     if isinstance(value, torch.SymFloat):
-        return tensor
+        return _tensor(builder, symbols, expression)
+    return _variable(builder, symbols, expression)
+
+
+def compute_roundings(builder: BlockBuilder, symbols: SymbolTable, value: sympy.Basic) -> None:
+    """Give a variable to each float of sizes that is rounded in an expression: ``int(n * 1.7)``.
+
+    The program computes it in float64, as Python does: the product of ``n * 4.35`` is 434.99... for
+    100 rows. What the symbol table writes exactly without floats stays an expression.
+    """
+    for rounding in symbols.roundings_of_floats(value):
+        _variable(builder, symbols, rounding)
+
+
+def _variable(builder: BlockBuilder, symbols: SymbolTable, expression: sympy.Basic) -> PrimExpr:
+    """A new variable, whose value the program computes as a tensor."""
+    tensor = _tensor(builder, symbols, expression)
     integer = builder.emit(op.reshape(op.astype(tensor, "int64"), [1]))
     shape = builder.emit(op.tensor_to_shape(integer))
     variable = symbols.number(expression)
@@ -74,7 +89,7 @@ def _tensor(builder: BlockBuilder, symbols: SymbolTable, value: sympy.Basic) -> 
         return const(float(value), _FLOAT)
     if type(value).__name__ == "ToFloat":  # all are floats here
         return _tensor(builder, symbols, value.args[0])
-    if not depends_on_data_float(value):
+    if value.is_integer and not symbols.roundings_of_floats(value):
         extents = builder.emit(op.shape_to_tensor(ShapeExpr([symbols.expression(value)])))
         return builder.emit(op.astype(op.reshape(extents, []), _FLOAT))
     operator = OPERATORS.get(type(value).__name__)

@@ -265,10 +265,7 @@ class _ProgramBuilder:
     def _stored(self, spec: InputSpec, params: list[Param]) -> Expr | ComplexTensor:
         """A parameter, buffer or constant of the program."""
         if spec.kind is InputKind.CUSTOM_OBJ:
-            raise UnsupportedError(
-                f"{SOURCE}: {spec.target} is an object of a custom class; only tensors can be "
-                "imported"
-            )
+            raise _no_tensor(spec.target or "", self.program.constants.get(spec.target))
         tensor = self.program.state_dict.get(spec.target)
         if tensor is None:
             tensor = self.program.constants[spec.target]
@@ -354,3 +351,16 @@ def _emit_output(builder: BlockBuilder, results: list[Expr], unwrap: bool, no_bi
     if no_bind:
         return RelaxTuple([builder.emit_output(value) for value in results])
     return builder.emit_output(RelaxTuple(results))
+
+
+def _no_tensor(name: str, held: object) -> UnsupportedError:
+    """The error for an object that a model uses, which is no tensor."""
+    if isinstance(held, torch.Generator):
+        return UnsupportedError(
+            f"{SOURCE}: the model draws random numbers with a torch.Generator ({name}), which it "
+            "holds; draw without generator=, or make the tensor outside of forward and pass it in"
+        )
+    return UnsupportedError(
+        f"{SOURCE}: expected tensors only, got {name}, an object of {type(held).__name__}, which "
+        "the model uses; make what it computes outside of forward and pass it in as tensors"
+    )

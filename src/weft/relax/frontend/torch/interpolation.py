@@ -17,8 +17,11 @@ Sizes = tuple[int, int, float | None]
 Row = list[tuple[int, float]]
 
 CUBIC: Final = -0.75
-"""The coefficient of torch's cubic kernel; with antialias it is -0.5, as PIL's."""
-_MOST_BITS: Final = 22
+"""The coefficient of torch's cubic kernel."""
+CUBIC_ANTIALIAS: Final = -0.5
+"""That of its cubic kernel with antialias, as PIL's."""
+MOST_BITS: Final = 22
+"""The most bits of the fraction of a weight in fixed point."""
 
 
 def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> np.ndarray:
@@ -79,7 +82,7 @@ def fixed_point(weights: np.ndarray) -> tuple[np.ndarray, int]:
     (array([[ 8192, 24576]], dtype=int32), 15)
     """
     largest, bits = float(weights.max(initial=0.0)), 0
-    while bits < _MOST_BITS and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
+    while bits < MOST_BITS and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
         bits += 1
     scaled = weights * (1 << bits)
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype("int32"), bits
@@ -126,4 +129,4 @@ def _cubic(distance: float) -> float:
 
 
 def _cubic_half(distance: float) -> float:
-    return _keys(distance, -0.5)
+    return _keys(distance, CUBIC_ANTIALIAS)

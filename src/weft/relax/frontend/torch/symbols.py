@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import sympy
@@ -102,6 +102,41 @@ QUOTIENTS: Final[Mapping[str, Function]] = {
     "TruncToInt": tir_op.floordiv,
 }
 """What a rounded quotient of integers becomes, by the class name of the rounding."""
+ROUNDINGS: Final = ("CeilToInt", "FloorToInt", "TruncToInt", "RoundToInt")
+"""The functions that make integers of floats."""
+_LARGEST_FACTOR: Final = 1 << 10
+"""Factors such as 0.75 are quotients of numbers up to this one: extents times it are exact."""
+
+
+def rounded_quotient(value: sympy.Basic) -> tuple[Function, Sequence[sympy.Basic]] | None:
+    """``ceil(n / 8)`` and ``int(n * 0.75)`` as functions of integers, and the integers.
+
+    They are exact below 2**53, as extents are. None for another expression, and where the quotient
+    may be negative and is truncated.
+    """
+    divide = QUOTIENTS.get(type(value).__name__)
+    parts = None if divide is None else _quotient(value.args[0])
+    if divide is None or parts is None:
+        return None
+    is_positive = parts[0].is_nonnegative is True and parts[1].is_positive is True
+    if type(value).__name__ == "TruncToInt" and not is_positive:
+        return None
+    return divide, parts
+
+
+def _quotient(value: sympy.Basic) -> Sequence[sympy.Basic] | None:
+    """The integers that a float is the exact quotient of."""
+    if type(value).__name__ == "IntTrueDiv":
+        return list(value.args)
+    if not value.is_Mul or len(value.args) != 2:
+        return None
+    factor, number = value.args
+    if not factor.is_Float or type(number).__name__ != "ToFloat":
+        return None
+    dividend, divisor = float(factor).as_integer_ratio()
+    if max(abs(dividend), divisor) > _LARGEST_FACTOR:
+        return None
+    return number.args[0] * dividend, sympy.Integer(divisor)
 
 
 class SymbolTable:
@@ -137,19 +172,18 @@ class SymbolTable:
         variable = self._extents[expression] = Var(f"number{len(self._extents)}", "int64")
         return variable
 
-    def _rounded_quotient(self, value: sympy.Basic) -> PrimExpr | None:
-        """``ceil(n / 8)`` without floats, which extents have not: exact below 2**53, as they are.
+    def roundings_of_floats(self, value: sympy.Basic) -> list[sympy.Basic]:
+        """The roundings in an expression that only floats tell, ``int(n * 1.7)``, innermost first.
 
-        None for another expression, and where the quotient may be negative and is truncated.
+        Those that have a variable (``number``) and those that integers tell are left out.
         """
-        divide = QUOTIENTS.get(type(value).__name__)
-        if divide is None or type(value.args[0]).__name__ != "IntTrueDiv":
-            return None
-        dividend, divisor = value.args[0].args
-        is_positive = dividend.is_nonnegative is True and divisor.is_positive is True
-        if type(value).__name__ == "TruncToInt" and not is_positive:
-            return None
-        return divide(self.expression(dividend), self.expression(divisor))
+        if value in self._extents:
+            return []
+        quotient = rounded_quotient(value)
+        parts = value.args if quotient is None else quotient[1]
+        inner = [rounding for part in parts for rounding in self.roundings_of_floats(part)]
+        is_one = quotient is None and type(value).__name__ in ROUNDINGS
+        return list(dict.fromkeys([*inner, value] if is_one else inner))
 
     def piecewise(self, value: sympy.Piecewise) -> PrimExpr:
         """The first of several expressions whose condition holds; the last one has none."""
@@ -185,9 +219,10 @@ class SymbolTable:
             return FloatImm("float64", float(value) if value.is_finite else math.inf)
         if isinstance(value, sympy.Piecewise):  # torch's way to write a bool as a number
             return self.piecewise(value)
-        quotient = self._rounded_quotient(value)
+        quotient = rounded_quotient(value)
         if quotient is not None:
-            return quotient
+            divide, parts = quotient
+            return divide(*(self.expression(part) for part in parts))
         function = FUNCTIONS.get(type(value).__name__)
         if function is None:
             raise UnsupportedError(

@@ -25,7 +25,11 @@ from weft.relax.frontend.torch.complex_tensor import (
 )
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.data_numbers import depends_on_data_float, number_of_data
+from weft.relax.frontend.torch.data_numbers import (
+    compute_roundings,
+    depends_on_data_float,
+    number_of_data,
+)
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
@@ -154,7 +158,7 @@ class GraphTranslator:
         if isinstance(argument, torch.dtype):
             return dtype_name(PLANE_TYPES.get(argument, argument))
         if isinstance(argument, torch.SymInt):
-            return self.symbols.extent(argument)
+            return self.context.extent(argument)
         return argument
 
     def arguments(self, node: fx.Node) -> list[Value]:
@@ -206,6 +210,8 @@ class GraphTranslator:
             return value
         if depends_on_data_float(value.node.expr):
             return number_of_data(self.builder, self.symbols, value)
+        if isinstance(value, torch.SymInt):
+            compute_roundings(self.builder, self.symbols, value.node.expr)
         expression = self.symbols.expression(value.node.expr)
         return expression.value if isinstance(expression, IntImm | FloatImm) else expression
 

@@ -126,6 +126,10 @@ class GraphFunction:
                 f"a branch or loop over {type(fake).__name__}: only tensors can be carried; "
                 "turn the number into a tensor"
             )
+        for size in fake.shape:
+            expression = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+            if self.symbols.roundings_of_floats(expression):
+                self.symbols.number(expression)
         shape = [self.symbols.extent(size) for size in fake.shape]
         return Var(f"x{number}", TensorStructInfo(shape, dtype_name(fake.dtype)))
 

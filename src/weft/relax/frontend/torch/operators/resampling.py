@@ -14,25 +14,27 @@ import numpy as np
 
 from weft.ir.expr import Extent
 from weft.relax import op
-from weft.relax.expr import Expr, const
+from weft.relax.expr import Constant, Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.interpolation import (
     CUBIC,
-    Sizes,
     fixed_point,
     nearest_places,
     tables,
     weighted_rows,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.relax.frontend.torch.symbolic_tables import (
+    Axis,
+    symbolic_fixed_point,
+    symbolic_places,
+    symbolic_tables,
+)
 from weft.support.dtype import DataType
-from weft.support.errors import UnsupportedError
 
 _RESIZE: Final = {1: op.image.resize1d, 2: op.image.resize2d, 3: op.image.resize3d}
 Option = float | bool | None
 """What follows the size among the arguments: ``align_corners``, then factors."""
-Axis = tuple[Extent, Extent, float | None]
-"""The extent of an axis before and after, and the factor that the user gave."""
 _FEW_PIXELS: Final = 1 << 13
 """Where extents are unknown, a factor is exact if it places so many pixels exactly."""
 
@@ -104,10 +106,8 @@ def _nearest(context: Context, tensor: Expr, kind: str, axes: Sequence[Axis]) ->
         if isinstance(extent, int) and isinstance(count, int):
             table = nearest_places((extent, count, factor), kind, dtype, rank)
             places: Expr = const(table, "int64")
-        elif factor is None:
-            raise _uneven(context, axes)
         else:
-            places = _symbolic_places(context, (extent, count, factor), kind)
+            places = symbolic_places(context, (extent, count, factor), kind, rank)
         tensor = context.emit(op.take(tensor, places, axis))
     return tensor
 
@@ -128,20 +128,6 @@ def _is_copied_evenly(axis: Axis, kind: str, dtype: str, rank: int) -> bool:
     return bool((places == np.arange(count) // times).all())
 
 
-def _symbolic_places(context: Context, axis: tuple[Extent, Extent, float], kind: str) -> Expr:
-    """``nearest_places`` where the extents are not known."""
-    extent, count, factor = axis
-    real = "float64" if context.dtype == "float64" else "float32"
-    scale = const(float(np.dtype(real).type(1 / factor)), "float64")
-    middle = const(0.5 if kind == "exact" else 0.0, "float64")
-    emit, cast = context.emit, context.cast
-    index = cast(emit(op.arange(count, dtype="int64")), "float64")
-    exact = emit(op.subtract(emit(op.multiply(emit(op.add(index, middle)), scale)), middle))
-    moved = emit(op.add(cast(exact, real), const(middle.data.numpy(), real)))
-    place = cast(emit(op.floor(cast(moved, "float32"))), "int64")
-    return emit(op.minimum(place, context.operand(extent - 1, "int64")))
-
-
 # Weighted
 
 
@@ -154,29 +140,26 @@ def _weighted(
     kind, corners = how
     if kind == "linear":  # an axis that keeps its extent is copied, whatever the factor
         axes = [(e, n, None if isinstance(e, int) and e == n else factor) for e, n, factor in axes]
-    is_static = all(context.static([extent, count]) for extent, count, _ in axes)
-    if is_static and context.dtype == "uint8":
-        return _of_bytes(context, tensor, how, _constant(axes))
+    if context.dtype == "uint8":
+        return _of_bytes(context, tensor, how, axes)
     if not kind.endswith("_aa") and (corners or all(_is_scaled_evenly(*axis) for axis in axes)):
         return _resized(tensor, [count for _, count, _ in axes], kind, corners)
-    if not is_static:
-        raise _uneven(context, axes)
     is_wide = DataType(context.dtype).bits >= 32
     image = tensor if is_wide else context.cast(tensor, "float32")
-    for axis, sizes in enumerate(_constant(axes), len(context.shape) - len(axes)):
-        places, weights = tables(weighted_rows(sizes, kind, corners))
-        taps = const(places, "int64"), const(weights, context.dtype_of(image))
-        image = context.emit(op.image.weighted_taps(image, *taps, axis, True))
+    for number, axis in enumerate(axes, len(context.shape) - len(axes)):
+        places, weights = _tables(context, axis, how)
+        taps = places, context.cast(weights, context.dtype_of(image))
+        image = context.emit(op.image.weighted_taps(image, *taps, number, True))
     return context.cast(image, context.dtype)
 
 
-def _constant(axes: Sequence[Axis]) -> list[Sizes]:
-    """Axes of which the extents are known."""
-    return [
-        (extent, count, factor)
-        for extent, count, factor in axes
-        if isinstance(extent, int) and isinstance(count, int)
-    ]
+def _tables(context: Context, axis: Axis, how: tuple[str, bool]) -> tuple[Expr, Expr]:
+    """(indices, weights) of an axis; the weights are float64."""
+    extent, count, factor = axis
+    if not isinstance(extent, int) or not isinstance(count, int):
+        return symbolic_tables(context, axis, *how)
+    places, weights = tables(weighted_rows((extent, count, factor), *how))
+    return const(places, "int64"), const(weights, "float64")
 
 
 def _is_scaled_evenly(extent: Extent, count: Extent, factor: float | None) -> bool:
@@ -205,29 +188,30 @@ def _of_bytes(
     context: Context,
     tensor: Expr,
     how: tuple[str, bool],
-    axes: Sequence[Sizes],
+    axes: Sequence[Axis],
 ) -> Expr:
     """uint8 as torch computes it: rows first, in fixed point, each axis rounded to uint8."""
+    emit = context.emit
     for number in reversed(range(len(axes))):
-        axis, sizes = len(context.shape) - len(axes) + number, axes[number]
-        if sizes[0] == sizes[1]:
+        axis, (extent, count, _) = len(context.shape) - len(axes) + number, axes[number]
+        if isinstance(extent, int) and extent == count:
             continue
-        places, weights = tables(weighted_rows(sizes, *how))
-        whole, bits = fixed_point(weights)
-        taps = const(places, "int64"), const(whole, "int32")
+        places, weights = _tables(context, axes[number], how)
+        whole, bits = _fixed_point(context, weights)
         wide = context.cast(tensor, "int32")
-        sums = context.emit(op.image.weighted_taps(wide, *taps, axis))
-        halfway = context.emit(op.add(sums, const(1 << (bits - 1), "int32")))
-        rounded = context.emit(op.right_shift(halfway, const(bits, "int32")))
-        tensor = context.cast(context.emit(op.clip(rounded, 0, 255)), "uint8")
+        sums = emit(op.image.weighted_taps(wide, places, whole, axis))
+        halfway = emit(op.left_shift(const(1, "int32"), bits - const(1, "int32")))
+        rounded = emit(op.right_shift(emit(op.add(sums, halfway)), bits))
+        tensor = context.cast(emit(op.clip(rounded, 0, 255)), "uint8")
     return tensor
 
 
-def _uneven(context: Context, axes: Sequence[Axis]) -> UnsupportedError:
-    return UnsupportedError(
-        f"{context.node.target}: scale factors {[factor for _, _, factor in axes]} of symbolic "
-        "extents that are no whole numbers; give the size, or whole factors"
-    )
+def _fixed_point(context: Context, weights: Expr) -> tuple[Expr, Expr]:
+    """Weights as whole numbers, and how many bits of them are a fraction: both int32."""
+    if not isinstance(weights, Constant):
+        return symbolic_fixed_point(context, weights)
+    whole, bits = fixed_point(weights.data.numpy())
+    return const(whole, "int32"), const(bits, "int32")
 
 
 for _name, _what in METHODS.items():
