@@ -235,7 +235,8 @@ ROWS = [
     ('with T.block("b"): T.block_attr({3: 4})', "T.block_attr({3: 4})",
      "T.block_attr: expected a dict of values by name, got {3: 4}"),
     ('with T.block("b"): v = T.axis.spatial()', "T.axis.spatial()",
-     "axis.spatial() missing 1 required positional argument: 'dom'"),
+     "T.axis.spatial: expected the extent and what the axis is bound to, got neither; write "
+     "T.axis.spatial(extent, i)"),
     ('with T.block("b"): v = T.axis.spatial(8)', "T.axis.spatial(8)",
      "T.axis.spatial: expected the extent and what the axis is bound to, got 8 alone; write "
      "T.axis.spatial(extent, i)"),
