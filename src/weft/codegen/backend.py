@@ -193,8 +193,16 @@ def joins_objects(backend: Backend) -> bool:
 
 
 def writes_first(backend: Backend) -> TypeGuard[WritingBackend]:
-    """Whether a backend has the two steps of ``WritingBackend``."""
-    return hasattr(backend, "write") and hasattr(backend, "compile")
+    """Whether a backend has the two steps of ``WritingBackend``.
+
+    One that inherits them and has an ``emit`` of its own does not use them.
+    """
+    for kind in type(backend).__mro__:
+        if "write" in vars(kind) and "compile" in vars(kind):
+            return True
+        if "emit" in vars(kind):
+            return False
+    return False
 
 
 def sources_of(backend: Backend) -> bytes | None:
