@@ -39,7 +39,7 @@ def offered(script, *words):
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_commands_options_choices_and_files(script):
-    assert offered(script, "weft", "co") == {"compile", "compare", "completion"}
+    assert offered(script, "weft", "co") == {"compile", "compare", "completion", "course"}
     assert {"--input", "--target", "--verify"} <= offered(script, "weft", "compile", "--")
     assert offered(script, "weft", "show", "m.onnx", "--stage", "sch") == {"scheduled"}
     assert offered(script, "weft", "compile", "net") == {"net.onnx"}

@@ -12,7 +12,7 @@ from weft.support.errors import UnsupportedError
 SHELLS: Final = ("bash", "zsh", "fish")
 FILES: Final = ("MODEL", "FILE", "m.weft", "a.weft", "b.weft")
 """How arguments that are files are shown in the help of commands."""
-FOLDERS: Final = ("DIR",)
+FOLDERS: Final = ("DIR", "DIRECTORY")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
