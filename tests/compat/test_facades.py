@@ -11,16 +11,21 @@ import pytest
 import weft
 
 
-def tables() -> list[tuple[str, str, str]]:
-    """``(package, name, target)`` of every table of the package."""
+def facades() -> list[str]:
+    """The packages whose names are imported at first use."""
     packages = ["weft"] + [
         entry.name for entry in pkgutil.walk_packages(weft.__path__, "weft.") if entry.ispkg
     ]
+    return [name for name in packages if "__getattr__" in vars(importlib.import_module(name))]
+
+
+def tables() -> list[tuple[str, str, str]]:
+    """``(package, name, target)`` of every table of the package."""
     found = []
-    for package in packages:
+    for package in facades():
         module = importlib.import_module(package)
         table = getattr(module, "_NAMES", None) or vars(module).get("NAMES")
-        if isinstance(table, dict) and "__getattr__" in vars(module):
+        if isinstance(table, dict):
             found += [(package, name, str(target)) for name, target in table.items()]
     return found
 
@@ -37,3 +42,10 @@ def test_the_name_is_there(package, name, target):
 
 def test_dir_lists_the_names():
     assert {"build", "relax", "te", "IRModule", "install_as_tvm"} <= set(dir(weft))
+
+
+@pytest.mark.parametrize("package", facades())
+def test_what_dir_lists_is_there(package):
+    module = importlib.import_module(package)
+    missing = [name for name in dir(module) if not hasattr(module, name)]
+    assert missing == []

@@ -63,6 +63,6 @@ PLANNED: Final = {
 __getattr__, __dir__ = module_getattr(
     __name__,
     NAMES,
-    ("compare", "features", "fixtures", "generate", "numeric", "plugin", "targets", "values"),
+    ("compare", "features", "fixtures", "numeric", "plugin", "schedules", "targets", "values"),
     PLANNED,
 )
