@@ -151,3 +151,74 @@ def test_debug_mask_finds_a_fact_that_an_annotation_broke():
     sch.get(sch.get_block("root"))._cache = {"schedule.pipeline": flags.Violation(2, "made up")}
     with pytest.raises(InternalError, match="block root has CachedFlags.*computed anew"):
         sch.state.verify_flags()
+
+
+def reading_all(write):
+    """A producer over axes of symbolic extents, and a block that reads the whole buffer."""
+
+    @T.prim_func
+    def func(a: T.handle, c: T.handle, n: T.int64) -> None:
+        A = T.match_buffer(a, (n, n))
+        C = T.match_buffer(c, (n, n))
+        B = T.alloc_buffer((n, n))
+        for i, j in T.grid(n, n):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i, j in T.grid(n, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vj, n - 1 - vi]
+
+    @T.prim_func
+    def diagonal(a: T.handle, c: T.handle, n: T.int64) -> None:
+        A = T.match_buffer(a, (n, n))
+        C = T.match_buffer(c, (n, n))
+        B = T.alloc_buffer((n, n))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi, vi] = A[vi, vi]
+        for i, j in T.grid(n, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    @T.prim_func
+    def guarded(a: T.handle, c: T.handle, n: T.int64) -> None:
+        A = T.match_buffer(a, (n, n))
+        C = T.match_buffer(c, (n, n))
+        B = T.alloc_buffer((n, n))
+        for i, j in T.grid(n, n):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i < n - 1)
+                B[vi, vj] = A[vi, vj]
+        for i, j in T.grid(n, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    @T.prim_func
+    def shorter(a: T.handle, c: T.handle, n: T.int64) -> None:
+        A = T.match_buffer(a, (n, n))
+        C = T.match_buffer(c, (n, n))
+        B = T.alloc_buffer((n, n))
+        for i, j in T.grid(n, n - 1):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i, j in T.grid(n, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    return {"all": func, "diagonal": diagonal, "guarded": guarded, "shorter": shorter}[write]
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [("all", True), ("diagonal", False), ("guarded", False), ("shorter", False)],
+)
+def test_producers_of_symbolic_extents(write, expected):
+    assert covered(reading_all(write)) is expected

@@ -21,6 +21,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("max-shifted-negated", "max(c1 - x, c2 - x)", "max(c1, c2) - x"),
     Rule("min-of-max", "min(max(x, y), x)", "x"),
     Rule("max-of-min", "max(min(x, y), x)", "x"),
+    Rule("min-of-max-shifted", "min(max(x + c1, c2), x)", "max(x + c1, c2)",
+         "c1 <= 0 and at_least(x, c2)"),
     Rule("min-of-min", "min(min(x, y), x)", "min(x, y)"),
     Rule("max-of-max", "max(max(x, y), x)", "max(x, y)"),
     Rule("min-max-min", "min(max(x, y), min(x, y))", "min(x, y)"),

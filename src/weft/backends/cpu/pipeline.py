@@ -48,6 +48,7 @@ from weft.relax.transform.weights.narrow_weights import NarrowWeights
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
+from weft.tir.transform.inline_elementwise import InlineElementwise
 from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
@@ -128,6 +129,7 @@ GRAPH: tuple[Pass, ...] = (
     MultiplyByReciprocal(),  # while a softmax is the blocks that define it
     LargestOfSoftmax(),  # after MultiplyByReciprocal, whose form it looks for
     AttachSizeHints(),  # once the kernels are complete, for their schedules
+    InlineElementwise(),  # after the two passes that know the blocks of a softmax
     ScheduleGeneratedFunctions(*SCHEDULES),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # makes a kernel of each block that lays a weight out anew
     FoldConstant(),  # runs these kernels now, once

@@ -127,7 +127,7 @@ class _Arguments:
         used = symbolic_vars(value)
         for var in used:
             if var not in self.to_te:
-                fresh = TirVar(var.name, var.dtype)
+                fresh = type(var)(var.name, var.dtype)  # a SizeVar stays known to be 0 or more
                 self.to_te[var], self.to_relax[fresh] = fresh, var
         copy: PrimExpr = substitute(value, {var: self.to_te[var] for var in used})
         return copy

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
 from weft.arith.iter_map.constraint import conjuncts
@@ -90,6 +91,11 @@ def _covered(
     """Whether, at every meeting place, what was produced below it covers what is consumed there."""
     meetings = {id(meeting): meeting for _, meeting in producers}
     for meeting in meetings.values():
+        if any(
+            where is meeting and _writes_all(state, block, region.buffer, meeting)
+            for block, where in producers
+        ):
+            continue  # without arithmetic: most producers are like this
         analyzer = tree.analyzer_above(meeting)
         shared = tree.domains(sharing_threads(region.buffer.scope(), meeting))
         consumed = relaxed_region(state, sref, region, meeting, analyzer, shared)
@@ -109,6 +115,37 @@ def _covered(
         if len(produced) < 2 or not _cover_together(region, produced, consumed, analyzer):
             return False
     return True
+
+
+def _writes_all(state: SRefTree, producer: Block, buffer: Buffer, meeting: StmtSRef) -> bool:
+    """Whether a producer plainly writes each element: a loop below ``meeting`` for each index."""
+    source = state.sref_of(producer)
+    realize = tree.realize_of(state, source)
+    if not op.is_const_int(realize.predicate, 1) or tree.is_conditional(source, meeting):
+        return False
+    loops, bindings = _below(source, meeting), tree.bindings_of(realize)
+    return any(
+        region.buffer.same_as(buffer) and _is_all(region, loops, bindings)
+        for region in producer.writes
+    )
+
+
+def _is_all(
+    region: BufferRegion, loops: Mapping[Var, Range], bindings: Mapping[Var, PrimExpr]
+) -> bool:
+    """Whether the indices of a region are loop variables, each of which takes all of its axis."""
+    variables = [
+        bindings.get(dim.min, dim.min) if isinstance(dim.min, Var) else dim.min
+        for dim in region.region
+        if op.is_const_int(dim.extent, 1)
+    ]
+    return len(set(map(id, variables))) == len(region.region) and all(
+        isinstance(variable, Var)
+        and variable in loops
+        and op.is_const_int(loops[variable].min, 0)
+        and expr_deep_equal(loops[variable].extent, extent)
+        for variable, extent in zip(variables, region.buffer.shape, strict=True)
+    )
 
 
 def _runs_with(

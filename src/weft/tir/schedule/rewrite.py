@@ -36,13 +36,12 @@ class _Uses(Visitor):
 
     def visit(self, node: Any) -> None:
         """Enter what holds blocks; collect the variables of anything else at once."""
-        if contains(node, Block):
+        if isinstance(node, (Block, For, Buffer)):
+            self.found |= variables_of(node)  # most are the same objects after an edit
+        elif contains(node, Block):
             super().visit(node)
         else:
             self.found.update(collect(node, Var))
-
-    def visit_Block(self, node: Block) -> None:
-        self.found |= variables_of(node)
 
 
 def _uses(node: Node) -> frozenset[Var]:
@@ -51,9 +50,9 @@ def _uses(node: Node) -> frozenset[Var]:
     return frozenset(collector.found)
 
 
-def variables_of(block: Block) -> frozenset[Var]:
-    """Every variable that occurs in a block; derived once per block object."""
-    variables: frozenset[Var] = tree.derived(block, "schedule.variables", _uses)
+def variables_of(node: Block | For | Buffer) -> frozenset[Var]:
+    """Every variable that occurs in a block, loop or buffer; derived once per object."""
+    variables: frozenset[Var] = tree.derived(node, "schedule.variables", _uses)
     return variables
 
 

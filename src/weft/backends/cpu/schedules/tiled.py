@@ -42,14 +42,21 @@ from weft.backends.cpu.vectors.skip_padding import SKIP_PADDING, has_padding
 from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
+from weft.ir.functor import collect
 from weft.target.machine import Machine
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Var
+from weft.tir.expr import BinaryExpr, Call, Cast, Select, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _OTHERS: Final = 12
 """How many alternatives a choice offers to a search."""
+_MOST_UNROLLED: Final = 16
+"""Operations on an element after a reduction up to which the rows of a tile are unrolled for them.
+
+A chain of a quantised network has 30 to 80. For 12 rows of two vectors LLVM took twice as long as
+for one, and the code was 4 % slower, as sums and what is computed of them do not fit registers.
+"""
 _NEAR: Final = 64
 """Two rows at most this many elements apart count as neighbours, as two pixels are."""
 
@@ -365,10 +372,17 @@ def _tile_result(
     order += [*seldom, *often]
     chosen = 0 if best.by_row or not across else len(order) - len(down)
     sch.reorder(*order, *rows, column)
-    for loop in rows:
-        sch.unroll(loop)
+    if _operations(sch, result) <= _MOST_UNROLLED:
+        for loop in rows:
+            sch.unroll(loop)
     sch.vectorize(column)
     return order, chosen
+
+
+def _operations(sch: Schedule, block: BlockRV) -> int:
+    """The operations for an element of the block's result, without repetitions."""
+    nest = Nest(sch, block)
+    return len(collect([store.value for store in nest.stores], (BinaryExpr, Call, Cast, Select)))
 
 
 def _prefetch_panels(sch: Schedule, columns: LoopRV) -> None:

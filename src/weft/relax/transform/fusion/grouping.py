@@ -416,7 +416,7 @@ def _own_symbols(func: Function) -> Function:
     """The function with new symbolic variables, which no other function shares."""
     symbols: dict[TirVar, TirVar] = {}
     for var in symbolic_vars([func.struct_info, func]):
-        symbols.setdefault(var, TirVar(var.name, var.dtype))
+        symbols.setdefault(var, type(var)(var.name, var.dtype))
     if not symbols:
         return func
     copied: Function = Substitution(symbols=symbols, fresh=True).visit(func)
