@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.runtime.model.compiled_model import CompiledModel
-from weft.viz.memory import size_of, weight_bytes
+from weft.viz.memory import label_of, size_of, weight_bytes
 from weft.viz.texts import Texts, without_header
 
 Row = dict[str, object]
@@ -33,7 +33,7 @@ def memory_held(model: CompiledModel) -> Row:
     """The constants, and the size of the working memory where it is a number."""
     weights: list[Row] = [
         {
-            "name": f"constant{at} {constant.dtype}{list(constant.shape)}",
+            "name": label_of(constant, at),
             "bytes": size_of(constant),
             "kind": "as given",
             "kernel": None,
