@@ -12,7 +12,7 @@ from weft.meta_schedule.runner.base import RunnerFuture, RunnerResult
 from weft.meta_schedule.search_strategy.trials import replayed
 from weft.meta_schedule.testing.dummy_object import DummyBuilder, DummyMutator, DummyRunner
 from weft.meta_schedule.tune_context import contexts_of, normalized
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import CodegenError, IRTypeError, IRValueError
 from weft.support.facade import MissingPackageError
 from weft.target import Target
 
@@ -412,6 +412,11 @@ def test_a_model_is_built_with_the_schedules_of_a_database(tmp_path):
     assert len(marked) == 1
     with LLVM, pytest.raises(IRValueError, match="there is no database: use the pass inside"):
         weft.relax.transform.MetaScheduleApplyDatabase()(module)
+
+
+def test_a_target_that_weft_does_not_compile_for_is_not_tuned(tmp_path):
+    with pytest.raises(CodegenError, match="target kind 'cuda' is not available"):
+        ms.tune_tir(product(), "nvidia/tesla-p100", str(tmp_path), 4)
 
 
 def quick_tuning(params, work_dir, trials, per_task):
