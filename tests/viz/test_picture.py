@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 from xml.etree import ElementTree
 
 import numpy as np
@@ -405,6 +406,35 @@ def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
     check_picture(picture.data)
     assert picture.data["summary"]["weight_bytes"] > 0
     assert any("def main" in text for text in picture.data["texts"].values())
+
+
+PRODUCT = re.compile(r"\t(?:vfn?m\w+|fml[as])\t")
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump (binutils)")
+def test_kernels_of_a_file_are_disassembled(tmp_path):
+    model = weft.compile(layered(100), cache=False)
+    model.save(tmp_path / "m.weft")
+    told = {}
+    for picture in (model.viz(), weft.load(tmp_path / "m.weft").viz()):
+        texts = picture.data["texts"]
+        for kernel in picture.data["kernels"]:
+            products = len(PRODUCT.findall(texts[kernel["assembly"]]))
+            facts = kernel["vector_bits"], kernel["registers"], kernel["spills"]
+            told.setdefault(kernel["name"], []).append((products, *facts))
+    assert told
+    for name, (of_llvm, of_file) in told.items():
+        assert of_llvm == of_file, name
+        assert of_llvm[0] > 0
+
+
+def test_a_file_says_why_there_is_no_assembly(tmp_path, monkeypatch):
+    weft.compile(layered()).save(tmp_path / "m.weft")
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    data = weft.load(tmp_path / "m.weft").viz().data
+    check_picture(data)
+    assert data["kernels"] == []
+    assert any("there is no objdump on PATH" in row["text"] for row in data["report"])
 
 
 def test_drawings_are_svg_with_a_shape_for_each_thing(network):
