@@ -9,7 +9,7 @@ Number = (int, float)
 Optional = type(None)
 SUMMARY = {
     "kernels": int, "passes": int, "weight_bytes": int, "arena_bytes": int,
-    "compile_seconds": Number, "call_us": (*Number, Optional),
+    "compile_seconds": (*Number, Optional), "call_us": (*Number, Optional),
 }  # fmt: skip
 PASS = {"name": str, "phase": str, "depth": int, "ms": Number, "before": int, "after": int}
 NODE = {

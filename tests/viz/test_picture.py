@@ -405,6 +405,7 @@ def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
     picture = weft.load(tmp_path / "m.weft").viz(np.ones((20, 256), "float32"))
     check_picture(picture.data)
     assert picture.data["summary"]["weight_bytes"] > 0
+    assert picture.data["summary"]["compile_seconds"] is None
     assert any("def main" in text for text in picture.data["texts"].values())
 
 

@@ -27,6 +27,7 @@ def with_held(data: Row, model: CompiledModel) -> Row:
             "kernels": len(kernels),
             "weight_bytes": weight_bytes(memory),
             "arena_bytes": memory["arena_bytes"],
+            "compile_seconds": None,
         },
         "states": [state_held(model, texts)],
         "texts": texts.by_digest,
