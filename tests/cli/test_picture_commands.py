@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -155,8 +156,22 @@ def test_show_prints_the_program_of_a_file(folder, capsys):
     weft.compile(layered()).save("m.weft")
     assert weft_command("show", "m.weft") == 0
     assert "R.matmul" in capsys.readouterr().out
-    assert weft_command("show", "m.weft", "--stage", "asm") == 2
-    assert "--stage imported is all" in capsys.readouterr().err
+    assert weft_command("show", "m.weft", "--stage", "llvm") == 2
+    assert "--stage imported and asm are all" in capsys.readouterr().err
+
+
+def test_show_disassembles_a_file(folder, capsys):
+    if shutil.which("objdump") is None:
+        pytest.skip("needs the program objdump (Debian's package binutils)")
+    weft.compile(layered()).save("m.weft")
+    assert weft_command("show", "m.weft", "--stage", "asm") == 0
+    assert "weft__main__host:" in capsys.readouterr().out
+    assert weft_command("show", "m.weft", "--stage", "asm", "--function", "main__host") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("weft__main__host:\n\t")
+    assert out.count("weft__") > out.count("weft__main__host")  # it calls the kernels
+    assert weft_command("show", "m.weft", "--stage", "asm", "--function", "other") == 2
+    assert "there is no function 'other' at this stage" in capsys.readouterr().err
 
 
 def test_diff_tells_what_differs(folder, capsys):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 import weft
-from weft import relax
+from weft import relax, te
 from weft.dlight import ScheduleRule
+from weft.dlight.nest import blocks_of
 from weft.driver import insertions
 from weft.driver.insertions import SCHEDULING
 from weft.driver.pipeline import insert, remove
@@ -16,7 +19,7 @@ from weft.driver.step_keys import key_of_step
 from weft.ir.transform import PassInfo, Sequential, module_pass
 from weft.script import ir as I
 from weft.script import relax as R
-from weft.support.errors import PassError
+from weft.support.errors import IRValueError, PassError
 from weft.tir import Schedule
 
 
@@ -229,3 +232,62 @@ def test_a_class_of_passes_is_told_by_its_attributes():
 
     assert key_of_step(Classed(1)) == key_of_step(Classed(1)) != key_of_step(Classed(2))
     assert isinstance(Classed(1).info, PassInfo)
+
+
+@I.ir_module
+class Softmax:
+    @R.function
+    def main(x: R.Tensor((32, 100), "float32")):
+        return R.nn.softmax(x)
+
+
+@dataclass
+class Seen(ScheduleRule):
+    """Notes the kernels that it is asked for, and schedules those that ``fits`` names."""
+
+    fits: str
+    asked: list[str] = field(default_factory=list)
+
+    def apply(self, func, target, tunable):
+        sch = Schedule(func)
+        [first, *_] = [sch.get(block).name_hint for block in blocks_of(sch)]
+        self.asked.append(first)
+        return sch if self.fits in first else None
+
+
+def test_rules_of_one_model_are_asked_before_all_others_in_their_order():
+    rest, own = Seen("nothing"), Seen("softmax")
+    inserted = insert(before="Winograd", pass_=Seen("softmax"))
+    model = weft.compile(Softmax, rules=[rest, own])
+    assert rest.asked == own.asked == ["T_softmax_maxelem"]
+    assert inserted.asked == []
+    x = np.random.default_rng(0).standard_normal((32, 100)).astype("float32")
+    remove(inserted)
+    np.testing.assert_allclose(model(x), weft.compile(Softmax)(x), atol=1e-6)
+    assert own.asked == ["T_softmax_maxelem"]  # the second model has the defaults
+    [kernel] = model.viz().data["kernels"]
+    assert kernel["schedule"]["rule"] == "Seen"
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "error", "message"),
+    [
+        (Softmax, {"rules": [Seen]}, PassError, "the class Seen; make an object of it: Seen()"),
+        (Softmax, {"rules": 3}, PassError, "expected a list of ScheduleRules, got int"),
+        (
+            Softmax,
+            {"rules": [Untouched()], "relax_pipeline": "unscheduled"},
+            PassError,
+            "stand before those of the pipeline 'weft', got 'unscheduled' as relax_pipeline",
+        ),
+        (
+            te.create_prim_func([te.placeholder((4,), name="x")]),
+            {"rules": [Untouched()]},
+            IRValueError,
+            "rules are for models; PrimFuncs are built as they are",
+        ),
+    ],
+)  # fmt: skip
+def test_rules_that_cannot_count_are_refused(model, given, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        weft.compile(model, **given)

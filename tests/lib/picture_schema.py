@@ -9,7 +9,7 @@ Number = (int, float)
 Optional = type(None)
 SUMMARY = {
     "kernels": int, "passes": int, "weight_bytes": int, "arena_bytes": int,
-    "compile_seconds": Number, "call_us": (*Number, Optional),
+    "compile_seconds": (*Number, Optional), "call_us": (*Number, Optional),
 }  # fmt: skip
 PASS = {"name": str, "phase": str, "depth": int, "ms": Number, "before": int, "after": int}
 NODE = {
@@ -21,7 +21,7 @@ KERNEL = {
     "name": str, "scheduled": (str, Optional), "lowered": (str, Optional),
     "llvm_before": (str, Optional), "llvm": (str, Optional), "assembly": (str, Optional),
     "links": list, "loops": list, "vector_bits": (int, Optional), "registers": (int, Optional),
-    "spills": (int, Optional), "packed_weights": list, "schedule": dict,
+    "spills": (int, Optional), "weights": list, "schedule": dict,
 }  # fmt: skip
 LOOP = {
     "var": str, "extent": str, "trip": (int, Optional), "kind": str, "depth": int, "line": int,
@@ -32,6 +32,7 @@ BUFFER = {
     "name": str, "bytes": int, "offset": int, "first": int, "last": int, "producer": str,
     "users": list,
 }  # fmt: skip
+KERNEL_WEIGHT = {"parameter": str, "weight": str, "kind": str}
 WEIGHT = {"name": str, "bytes": int, "kind": str, "kernel": (str, Optional)}
 CALL = {
     "kernel": str, "index": int, "us": Number, "gflop": (*Number, Optional),
@@ -48,7 +49,7 @@ TOP = {
     "memory": dict, "profile": (dict, Optional), "compile": dict, "report": list,
 }  # fmt: skip
 TEXTS = ("scheduled", "lowered", "llvm_before", "llvm", "assembly")
-LINKED = ("scheduled", "lowered", "llvm", "assembly")
+LINKED = ("scheduled", "lowered", "llvm_before", "llvm", "assembly")
 
 
 def check_record(record: Mapping[str, Any], form: Mapping[str, Any], where: str) -> None:
@@ -115,10 +116,11 @@ def _check_kernel(kernel: Mapping[str, Any], texts: Mapping[str, str]) -> None:
         0 if kernel[form] is None else texts[kernel[form]].count("\n") + 1 for form in LINKED
     ]
     for link in kernel["links"]:
-        assert len(link) == 4
+        assert len(link) == len(LINKED)
         assert all(0 <= line <= length for line, length in zip(link, lengths, strict=True)), link
     assert kernel["links"] == sorted(kernel["links"])
     check_all(kernel["loops"], LOOP, "loops")
+    check_all(kernel["weights"], KERNEL_WEIGHT, "weights")
     for loop in kernel["loops"]:
         assert loop["kind"] in ("serial", "parallel", "vectorized", "unrolled")
         line = texts[kernel["scheduled"]].split("\n")[loop["line"] - 1]

@@ -235,7 +235,7 @@ def _kernel(layer: Layer, texts: Texts) -> Record:
             f"  %acc{row} = phi <16 x float> [ zeroinitializer, %entry ], [ %sum{row}, %loop1 ]"
         )
         assembly.append(f"\tvxorps\t%xmm{row}, %xmm{row}, %xmm{row}")
-        links.append([init, len(lowered), len(llvm), len(assembly)])
+        links.append([init, len(lowered), 0, len(llvm), len(assembly)])
     lowered.append(f"            for r in range({loops[4]['extent']}):")
     for row in range(14):
         lowered.append(
@@ -249,7 +249,7 @@ def _kernel(layer: Layer, texts: Texts) -> Record:
         ):
             llvm.append(instruction)
             before.append(instruction)
-            links.append([update, len(lowered), len(llvm), len(assembly) + 1])
+            links.append([update, len(lowered), len(before), len(llvm), len(assembly) + 1])
         assembly.append(f"\tvfmadd231ps\t{4 * row}(%rax,%r10,4){{1to16}}, %zmm14, %zmm{row}")
     llvm += ["  br i1 %more, label %loop1, label %done", "done:", "  ret void", "}"]
     before += ["  ret void", "}"]
@@ -266,7 +266,10 @@ def _kernel(layer: Layer, texts: Texts) -> Record:
         "vector_bits": 512,
         "registers": 29,
         "spills": 3 if layer.name == "softmax" else 0,
-        "packed_weights": [name for name, size in layer.weights if size > 9000],
+        "weights": [
+            {"parameter": f"w{at}", "weight": name, "kind": "packed" if size > 9000 else "as given"}
+            for at, (name, size) in enumerate(layer.weights)
+        ],
         "schedule": _schedule(scheduled, texts),
     }
 
@@ -634,7 +637,7 @@ def hostile() -> Record:
         vector_bits=None,
         spills=None,
     )
-    second.update(links=[[10**6, 10**6, 10**6, 10**6], None], schedule=None)
+    second.update(links=[[10**6] * 5, None], schedule=None)
     third["loops"][0].update(trip=None, bytes=None, flops=None, extent=HOSTILE_NAMES[2])
     record["texts"][third["assembly"]] = "\n".join([*HOSTILE_NAMES, "y" * 100_000])
     record["memory"]["buffers"].append(

@@ -12,7 +12,7 @@ from weft.meta_schedule.runner.base import RunnerFuture, RunnerResult
 from weft.meta_schedule.search_strategy.trials import replayed
 from weft.meta_schedule.testing.dummy_object import DummyBuilder, DummyMutator, DummyRunner
 from weft.meta_schedule.tune_context import contexts_of, normalized
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import CodegenError, IRTypeError, IRValueError
 from weft.support.facade import MissingPackageError
 from weft.target import Target
 
@@ -412,6 +412,46 @@ def test_a_model_is_built_with_the_schedules_of_a_database(tmp_path):
     assert len(marked) == 1
     with LLVM, pytest.raises(IRValueError, match="there is no database: use the pass inside"):
         weft.relax.transform.MetaScheduleApplyDatabase()(module)
+
+
+def test_a_target_that_weft_does_not_compile_for_is_not_tuned(tmp_path):
+    with pytest.raises(CodegenError, match="target kind 'cuda' is not available"):
+        ms.tune_tir(product(), "nvidia/tesla-p100", str(tmp_path), 4)
+
+
+def quick_tuning(params, work_dir, trials, per_task):
+    """A pass that tunes two programs of a small space."""
+
+    @weft.transform.module_pass(opt_level=0)
+    def tune(mod, ctx):
+        ms.tune_relax(
+            mod, params, LLVM, work_dir, trials, per_task, num_trials_per_iter=2,
+            strategy="replay-trace", cost_model="random", seed=1, space=columns,
+        )  # fmt: skip
+        return mod
+
+    return tune
+
+
+@pytest.mark.parametrize("prepack", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_a_model_is_tuned_by_one_pipeline(tmp_path, monkeypatch, prepack):
+    place = "weft.meta_schedule.tuning_pipeline.MetaScheduleTuneIRMod"
+    monkeypatch.setattr(place, quick_tuning)
+    module, folder = perceptron(), str(tmp_path)
+    tuned = weft.relax.get_pipeline(
+        "static_shape_tuning", target=LLVM, total_trials=2, work_dir=folder,
+        cpu_weight_prepack=prepack,
+    )(module)  # fmt: skip
+    assert any("tir.is_scheduled" in function.attrs for function in tuned.functions.values())
+    x = np.random.default_rng(0).standard_normal((4, 16)).astype("float32")
+    machine = weft.relax.VirtualMachine(weft.relax.build(tuned, LLVM), weft.cpu())
+    result = machine["main"](weft.nd.array(x)).numpy()
+    np.testing.assert_allclose(result, np.maximum(x, 0), atol=1e-6)
+    make = weft.relax.pipeline.static_shape_tuning_pipeline
+    again = make(0, LLVM, folder, prepack)(module)  # what the folder has
+    weft.ir.assert_structural_equal(again, tuned)
+    with pytest.raises(IRValueError, match="expected total_trials of at least 0, got -1"):
+        make(-1, LLVM)
 
 
 def test_a_trace_of_an_anchor_schedules_what_follows_it():

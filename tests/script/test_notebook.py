@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+import weft
+from weft.support.errors import InternalError
+
 pytest.importorskip("IPython")
 
 
@@ -104,6 +107,65 @@ def test_a_full_traceback_on_request(cell, monkeypatch):
     monkeypatch.setenv("WEFT_FULL_TRACEBACK", "1")
     _, printed = cell(SCRIPT.format(value="C[vi]"))
     assert "Traceback (most recent call last)" in printed
+
+
+OWN_FRAME = re.compile(r"File .*weft/\w+/")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (
+            "x = te.placeholder((4, 5), name='x')\ntopi.matmul(x, x)",
+            "----> 2 topi.matmul(x, x)",
+            "matmul: the shapes (4, 5) and (4, 5) do not multiply",
+        ),
+        (
+            "def at(i):\n    return x[i, 0, 0]\nx = te.placeholder((4, 5), name='x')\n"
+            "te.compute((4,), at)",
+            "----> 2     return x[i, 0, 0]",
+            "tensor x has 2 dimensions, got 3 indices",
+        ),
+        (
+            "x = te.placeholder((4,), name='x')\n"
+            "f = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1.0)])\n"
+            "tvm.build(f, 'llvm')(tvm.nd.array([1.0]), tvm.nd.array([2.0]))",
+            "----> 3 tvm.build(f, 'llvm')(tvm.nd.array([1.0]), tvm.nd.array([2.0]))",
+            "argument 0 (x): expected dtype float32, got float64",
+        ),
+    ],
+)
+def test_an_error_shows_the_users_lines_and_no_frame_of_weft(cell, text, line, message):
+    result, printed = cell(text)
+    assert isinstance(result.error_in_exec, weft.TVMError)
+    assert line in printed
+    assert message in printed
+    assert not OWN_FRAME.search(printed), printed
+
+
+def test_all_frames_of_an_error_show_on_request_and_of_a_bug_of_weft(cell, monkeypatch):
+    broken = "x = te.placeholder((4, 5), name='x')\ntopi.matmul(x, x)"
+    monkeypatch.setenv("WEFT_FULL_TRACEBACK", "1")
+    assert OWN_FRAME.search(cell(broken)[1])
+    monkeypatch.delenv("WEFT_FULL_TRACEBACK")
+
+    def bug(*args, **kwargs):
+        raise InternalError("an invariant does not hold")
+
+    monkeypatch.setattr("weft.topi.linear.may_be_equal", bug)
+    assert OWN_FRAME.search(cell(broken)[1])
+
+
+def test_a_cause_of_the_user_shows_and_one_inside_of_weft_does_not(cell):
+    _, printed = cell(
+        "try:\n    {}['missing']\nexcept KeyError as error:\n"
+        "    raise tvm.TVMError('no such row') from error"
+    )
+    assert "KeyError: 'missing'" in printed
+    assert "TVMError: no such row" in printed
+    _, printed = cell("tvm.target.Target('llvm -mcpu')")
+    assert not OWN_FRAME.search(printed), printed
+    assert "direct cause" not in printed
 
 
 def test_a_long_text_says_how_to_see_all(cell):

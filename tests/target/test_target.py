@@ -110,6 +110,8 @@ def test_an_explicit_processor_has_its_own_features_only():
 def test_targets_that_have_no_code_generator_are_refused():
     with pytest.raises(CodegenError, match="target kind 'cuda' is not available; expected 'llvm'"):
         llvm_options("cuda")
+    with pytest.raises(CodegenError, match="no code for GPUs; with target='llvm' loops"):
+        llvm_options("cuda")
     with pytest.raises(ValueError, match="'znver33' is no x86-64 processor; did you mean znver3"):
         llvm_options("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver33")
     with pytest.raises(ValueError, match="expected features such as"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,12 +14,13 @@ import pytest
 import weft
 from tests.lib.picture_models import convolutional, layered
 from tests.lib.picture_schema import check_picture
-from weft import relax, tir
+from weft import relax, te, tir
 from weft.codegen.llvm.compile import translated
 from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.emit import emit_module
 from weft.driver.pipeline import lower_tir
-from weft.driver.recording import recording
+from weft.driver.recording import Recording, recording
+from weft.ir.transform import PassContext
 from weft.script import ir
 from weft.script import relax as R
 from weft.script import tir as T
@@ -27,8 +29,10 @@ from weft.target.host import llvm_options
 from weft.viz.assembly import facts_of
 from weft.viz.clocked import Run
 from weft.viz.collect import Call
+from weft.viz.loops import accesses_of
 from weft.viz.lowering import Printed
 from weft.viz.picture import Picture, picture_of
+from weft.viz.report import report_rows
 from weft.viz.timing import activity_of
 
 
@@ -81,7 +85,7 @@ def test_every_kernel_has_all_texts_and_links_between_them(name, request):
     for kernel in data["kernels"]:
         texts = [kernel[form] for form in ("scheduled", "lowered", "llvm_before", "llvm")]
         assert None not in [*texts, kernel["assembly"]], kernel["name"]
-        instructions = {link[3] for link in kernel["links"] if link[3]}
+        instructions = {link[4] for link in kernel["links"] if link[4]}
         assembly = data["texts"][kernel["assembly"]].split("\n")
         code = [line for line in assembly if line.startswith("\t")]
         assert len(instructions) > 0.6 * len(code), kernel["name"]
@@ -94,11 +98,12 @@ def test_a_link_leads_from_a_product_to_its_instruction():
     (kernel,) = data["kernels"]
     lines = {
         form: data["texts"][kernel[form]].split("\n")
-        for form in ("scheduled", "lowered", "llvm", "assembly")
+        for form in ("scheduled", "lowered", "llvm_before", "llvm")
     }
     [at] = [i for i, line in enumerate(lines["scheduled"], 1) if "A[vi] * " in line]
     links = [link for link in kernel["links"] if link[0] == at]
-    assert any("fmul" in lines["llvm"][link[2] - 1] for link in links if link[2])
+    for place, form in ((2, "llvm_before"), (3, "llvm")):
+        assert any("fmul" in lines[form][link[place] - 1] for link in links if link[place])
     assert {lines["lowered"][link[1] - 1].strip() for link in links} == {
         "B[i] = A[i] * T.float32(2.0)"
     }
@@ -155,9 +160,58 @@ def test_weights_say_what_became_of_them(network):
     kinds = {weight["kernel"]: weight["kind"] for weight in layers["memory"]["weights"]}
     [packed] = [kernel for kernel in layers["kernels"] if kernel["name"].startswith("fused_")]
     assert kinds[packed["name"]] == "packed"
-    assert packed["packed_weights"]
+    assert "packed" in [row["kind"] for row in packed["weights"]]
     total = sum(weight["bytes"] for weight in network.data["memory"]["weights"])
     assert network.data["summary"]["weight_bytes"] == total
+
+
+def test_a_table_of_which_rows_are_taken_moves_the_rows_only():
+    table, rows = te.placeholder((5000, 16), name="table"), te.placeholder((3,), "int64", "rows")
+    taken = te.compute((3, 16), lambda i, j: table[rows[i], j], name="taken")
+    accesses = accesses_of(te.create_prim_func([table, rows, taken]))
+    assert {data.name: count for data, count in accesses.items()} == {
+        "table": 48, "rows": 48, "taken": 48,
+    }  # fmt: skip
+    x = relax.Var("x", relax.TensorStructInfo((3,), "int64"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        weights = relax.const(np.ones((5000, 16), "float32"))
+        builder.emit_func_output(builder.emit(relax.op.take(weights, x, axis=0)))
+    picture = picture_of(builder.get())
+    picture.call = Call((np.array([1, 2, 3], "int64"),))
+    (call,) = picture.data["profile"]["calls"]
+    assert call["bytes"] <= 2 * 3 * 16 * 4 + 3 * 8
+
+
+def test_the_report_adds_up_the_calls_of_a_kernel():
+    calls = [
+        {"kernel": "often", "us": 3.0, "wasted_us": 2.0, "threads": 2},
+        {"kernel": "once", "us": 4.0, "wasted_us": None, "threads": 2},
+        {"kernel": "often", "us": 3.0, "wasted_us": 1.0, "threads": 2},
+    ]
+    record = Recording(weft.target.Target("llvm"), PassContext())
+    rows = report_rows(record, {"weights": []}, [], {"calls": calls})
+    assert [row["text"] for row in rows if row["topic"] == "time"] == [
+        "often takes longest: 6.0 us, 60 % of all kernels",
+        "often wastes most: 3.0 us more than its operations take at the peak, or its bytes in a "
+        "copy",
+    ]
+
+
+def test_a_model_of_many_steps_is_measured():
+    """Each step is nested in the one before it, deeper than Python's own limit."""
+    x = relax.Var("x", relax.TensorStructInfo((2, 2), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            value = x
+            for _ in range(400):
+                value = builder.emit(relax.op.matmul(value, x))
+            out = builder.emit_output(value)
+        builder.emit_func_output(out)
+    picture = picture_of(builder.get())
+    picture.call = Call((np.eye(2, dtype="float32"),))
+    assert len(picture.data["profile"]["calls"]) == 400
 
 
 def test_neighbours_that_did_not_fuse_have_a_reason(network):
@@ -351,7 +405,37 @@ def test_a_file_without_its_module_shows_what_it_holds(tmp_path):
     picture = weft.load(tmp_path / "m.weft").viz(np.ones((20, 256), "float32"))
     check_picture(picture.data)
     assert picture.data["summary"]["weight_bytes"] > 0
+    assert picture.data["summary"]["compile_seconds"] is None
     assert any("def main" in text for text in picture.data["texts"].values())
+
+
+PRODUCT = re.compile(r"\t(?:vfn?m\w+|fml[as])\t")
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump (binutils)")
+def test_kernels_of_a_file_are_disassembled(tmp_path):
+    model = weft.compile(layered(100), cache=False)
+    model.save(tmp_path / "m.weft")
+    told = {}
+    for picture in (model.viz(), weft.load(tmp_path / "m.weft").viz()):
+        texts = picture.data["texts"]
+        for kernel in picture.data["kernels"]:
+            products = len(PRODUCT.findall(texts[kernel["assembly"]]))
+            facts = kernel["vector_bits"], kernel["registers"], kernel["spills"]
+            told.setdefault(kernel["name"], []).append((products, *facts))
+    assert told
+    for name, (of_llvm, of_file) in told.items():
+        assert of_llvm == of_file, name
+        assert of_llvm[0] > 0
+
+
+def test_a_file_says_why_there_is_no_assembly(tmp_path, monkeypatch):
+    weft.compile(layered()).save(tmp_path / "m.weft")
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    data = weft.load(tmp_path / "m.weft").viz().data
+    check_picture(data)
+    assert data["kernels"] == []
+    assert any("there is no objdump on PATH" in row["text"] for row in data["report"])
 
 
 def test_drawings_are_svg_with_a_shape_for_each_thing(network):

@@ -7,7 +7,7 @@ import argparse
 import weft
 from weft.cli.models import Subject, add_model_arguments, subject_of
 from weft.cli.programs import is_program, program_of
-from weft.cli.stages import STAGES, stage_text
+from weft.cli.stages import STAGES, disassembly_text, stage_text
 from weft.support.errors import UnsupportedError
 
 
@@ -50,8 +50,11 @@ def _show_file(options: argparse.Namespace) -> int:
     try:
         module = model.mod
     except UnsupportedError as error:
+        if options.stage == "asm" and model.code is not None:
+            print(disassembly_text(model.code, options.function))
+            return 0
         raise UnsupportedError(
-            f"{options.model}: --stage imported is all that it can show: {error}"
+            f"{options.model}: --stage imported and asm are all that it can show: {error}"
         ) from error
     subject = Subject(module, options.model)
     print(stage_text(subject, options.stage, options.target, options.function))

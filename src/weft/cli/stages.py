@@ -14,8 +14,10 @@ from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
 from weft.relax.expr import Function
 from weft.relax.vm.lower import lower_functions
+from weft.runtime.native.object_code import ObjectCode
 from weft.support.errors import IRValueError
 from weft.tir.function import PrimFunc
+from weft.viz.disassembly import disassembled, kernel_of_symbol
 
 MODULES: Final = ("imported", "legalized", "fused", "scheduled", "lowered", "host")
 """The stages that are modules."""
@@ -123,20 +125,23 @@ def native_function(text: str, stage: str, function: str) -> str:
     """
     pattern = _ASSEMBLY if stage == "asm" else _LLVM
     parts = [(match[1], match.group()) for match in pattern.finditer(text)]
-    chosen = [part for symbol, part in parts if function in (symbol, kernel_of(symbol))]
+    chosen = [part for symbol, part in parts if function in (symbol, kernel_of_symbol(symbol))]
     if not chosen:
-        raise _unknown(function, _unique(kernel_of(symbol) for symbol, _ in parts))
+        raise _unknown(function, _unique(kernel_of_symbol(symbol) for symbol, _ in parts))
     return "\n\n".join(chosen)
 
 
-def kernel_of(symbol: str) -> str:
-    """The function of a program that a symbol belongs to.
-
-    >>> kernel_of("weft__main"), kernel_of("weft.parallel.matmul.0.part")
-    ('main', 'matmul')
-    """
-    name = symbol.removeprefix("weft__")
-    return re.sub(r"^weft\.parallel\.(.*?)\.\d+(?:\.part)?$", r"\1", name)
+def disassembly_text(code: ObjectCode, function: str | None) -> str:
+    """The assembly of compiled code, or of one function with its parallel loops."""
+    parts = disassembled(code)
+    chosen = [
+        text
+        for symbol, text in parts.items()
+        if function in (None, symbol, kernel_of_symbol(symbol))
+    ]
+    if not chosen:
+        raise _unknown(str(function), _unique(kernel_of_symbol(symbol) for symbol in parts))
+    return "\n\n".join(chosen)
 
 
 def _unique(names: Iterable[str]) -> list[str]:

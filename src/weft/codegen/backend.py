@@ -161,6 +161,11 @@ def has_backend(kind: TargetKind) -> bool:
     return kind.name in _BACKENDS or kind.name in _PLACES
 
 
+_ON_CPUS: Final = (
+    "; weft has no code for GPUs; with target='llvm' loops that are bound to threads run on the CPU"
+)
+
+
 def backend_of(target: Target) -> Backend:
     """The backend that compiles for a target.
 
@@ -179,6 +184,7 @@ def backend_of(target: Target) -> Backend:
         kinds = ", ".join(repr(kind) for kind in sorted({*_PLACES, *_BACKENDS}))
         raise CodegenError(
             f"code generation for the target kind {name!r} is not available; expected {kinds}"
+            + (_ON_CPUS if "gpu" in target.kind.default_keys else "")
         )
     return backend
 

@@ -54,9 +54,13 @@ class TvmFinder:
         """The alias of a name under ``tvm``; None for any other name."""
         if fullname != NAME and not fullname.startswith(f"{NAME}."):
             return None
-        module = resolve(fullname[len(NAME) + 1 :])
+        path_in_tvm = fullname[len(NAME) + 1 :]
+        module = resolve(path_in_tvm)
         if module is None:
-            raise ModuleNotFoundError(_unknown(fullname), name=fullname)
+            # `from shell import x` ignores an error that names the module it looks for
+            is_in_shell = path_in_tvm.rpartition(".")[0] in SHELLS
+            name = f"{OWN}.{path_in_tvm}" if is_in_shell else fullname
+            raise ModuleNotFoundError(_unknown(fullname), name=name)
         return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
 
 

@@ -94,3 +94,21 @@ SHELLS: Final[dict[str, tuple[str, ...]]] = {
     "script.parser.core": ("weft.script.parser.core",),
 }
 """Packages of TVM that weft does not have -> the modules from which a ``Shell`` takes names."""
+
+GPU_LIBRARIES: Final[frozenset[str]] = frozenset(
+    f"contrib.{name}"
+    for name in (
+        "cublas",
+        "cublaslt",
+        "cuda_graph",
+        "cudnn",
+        "cutlass",
+        "hipblas",
+        "miopen",
+        "mps",
+        "nvcc",
+        "rocblas",
+        "thrust",
+    )
+)
+"""Modules of TVM for GPUs and their libraries."""

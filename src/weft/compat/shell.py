@@ -6,7 +6,8 @@ import functools
 import importlib
 from types import ModuleType
 
-from weft.compat.modules import ALIASES, SHELLS
+from weft.compat.modules import ALIASES, GPU_LIBRARIES, SHELLS
+from weft.support.facade import PlannedNameError
 
 
 class Shell(ModuleType):
@@ -31,6 +32,11 @@ class Shell(ModuleType):
             module = importlib.import_module(source)
             if hasattr(module, name):
                 return getattr(module, name)
+        if child in GPU_LIBRARIES:
+            raise PlannedNameError(
+                f"tvm.{child} is a module of TVM 0.20 that weft does not have yet "
+                "(part of: code generation for GPUs)"
+            )
         where = f"; looked in {', '.join(self._sources)}" if self._sources else ""
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{where}")
 

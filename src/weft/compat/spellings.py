@@ -133,6 +133,12 @@ REMOVED: Final = (
     Removed("weft.relax", "RuntimeDepShape", "2023-01", "TensorStructInfo(None, dtype, ndim=n)"),
     Removed("weft.relax", "parser", "2023-01", "weft.script.relax"),
     Removed("weft.runtime", "vm", "v0.19", "weft.relax.VirtualMachine"),
+    Removed(
+        "weft.meta_schedule",
+        "TuneConfig",
+        "v0.10",
+        "max_trials_global= and num_trials_per_iter= of tune_tir, whose database compile_tir takes",
+    ),
 )
 
 

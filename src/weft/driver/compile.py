@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from weft.dlight.apply import ScheduleRule
 from weft.driver import model_cache, specialization
 from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
-from weft.driver.pipeline import Pipeline, relax_pipeline_of
+from weft.driver.pipeline import Pipeline, relax_pipeline_of, with_rules
 from weft.driver.progress import Progress
 from weft.driver.size_hints import checked_size_hints, with_size_hints
 from weft.driver.sources import Imported, Request, import_model, request_of
@@ -61,6 +62,7 @@ def compile(  # noqa: A001 - TVM's name
     hot_shapes: int = 4,
     relax_pipeline: Pipeline = "weft",
     tir_pipeline: Pipeline = "default",
+    rules: Sequence[ScheduleRule] = (),
     **options: object,
 ) -> Any:
     """Compile a model to something that is called like it and runs without its framework.
@@ -92,6 +94,8 @@ def compile(  # noqa: A001 - TVM's name
             the cache of models.
         relax_pipeline: passes on the graph: a name, a pass, or None.
         tir_pipeline: passes on kernels: ``"default"`` or a pass.
+        rules: schedule rules (``dlight.ScheduleRule``) that are asked for each kernel before the
+            defaults; of those that fit, the first counts. Such a model is not kept on disk.
         options: what the importer takes beside (``custom_converters=`` for torch).
 
     Returns:
@@ -119,11 +123,11 @@ def compile(  # noqa: A001 - TVM's name
     request = request_of(_as_module(model), example_inputs, dynamic_shapes, options)
     request = replace(request, size_hints=checked_size_hints(size_hints))
     if _has_no_graph(request.model):
-        if request.size_hints:
-            raise IRValueError(
-                "compile: size_hints are for models; PrimFuncs are built as they are"
-            )
+        if request.size_hints or rules:
+            what = "size_hints" if request.size_hints else "rules"
+            raise IRValueError(f"compile: {what} are for models; PrimFuncs are built as they are")
         return build(request.model, resolved, pipeline=tir_pipeline)
+    graph_pipeline = with_rules(relax_pipeline, rules)
     with (
         Progress(_name_of(request.model)) as progress,
         _narrow(dtype, relax_pipeline),
@@ -133,15 +137,15 @@ def compile(  # noqa: A001 - TVM's name
         if cache and not verify:
             progress.stage("looking it up")
             with phase("cache"):
-                key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
+                key = model_cache.key_of(request, resolved, graph_pipeline, tir_pipeline)
                 stored = None if key is None else model_cache.load(key, num_threads)
             if stored is not None and key is not None:
                 specialization.attach(stored, key, hot_shapes)
-                return _revived(stored, request, resolved, (relax_pipeline, tir_pipeline))
+                return _revived(stored, request, resolved, (graph_pipeline, tir_pipeline))
         with _verified(verify) as verification, listening(progress.stage):
             # torch keeps some errors while it exports, and with them the local variables of this
             # function. So the model must not be one of these.
-            pipelines = (relax_pipeline, tir_pipeline)
+            pipelines = (graph_pipeline, tir_pipeline)
             return _finished(
                 _compiled(request, resolved, pipelines),
                 num_threads,

@@ -161,6 +161,26 @@ def with_insertions(
     )
 
 
+def with_own_rules(target: Target, rules: Sequence[ScheduleRule]) -> tuple[Pass, ...]:
+    """The passes of the pipeline ``weft`` with insertions, where ``rules`` are asked first."""
+    defaults = backend_of(target).schedules(target)
+    if not rules or not defaults:
+        return with_insertions(target)
+    own = [Insertion(rule, name_of(defaults[0]), False) for rule in rules]
+    return with_insertions(target, [*own, *_INSERTIONS])
+
+
+def checked_rules(rules: object) -> tuple[ScheduleRule, ...]:
+    """The rules that ``weft.compile`` was given; PassError for what is none."""
+    given = tuple(rules) if isinstance(rules, Sequence) else (rules,)
+    for rule in given:
+        if not isinstance(rule, ScheduleRule):
+            raise PassError(
+                f"compile: rules=: expected a list of ScheduleRules, got {_described(rule)}"
+            )
+    return given
+
+
 def _place(
     steps: list[Step],
     step: Step,

@@ -7,11 +7,12 @@ The pipeline ``weft`` and the lowering of PrimFuncs depend on the processor, so 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from weft.codegen.backend import backend_of
-from weft.driver.insertions import insert, remove, with_insertions
+from weft.dlight.apply import ScheduleRule
+from weft.driver.insertions import checked_rules, insert, remove, with_own_rules
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, PassContext, PassInfo, Sequential
 from weft.relax.transform.fusion.annotate_tir_op_pattern import AnnotateTIROpPattern
@@ -34,13 +35,14 @@ from weft.relax.transform.memory.static_plan_block_memory import StaticPlanBlock
 from weft.relax.transform.stages import KERNELS, NORMS
 from weft.relax.transform.weights.narrow_weights import NarrowWeights
 from weft.support.errors import PassError
+from weft.support.facade import module_getattr
 from weft.support.registration import refuse_second
 from weft.target.target import Target, TargetLike, target_meant
 
 __all__ = [
     "RELAX_BUILD", "RELAX_DEFAULT", "RELAX_ZERO", "UNSCHEDULED", "TargetPipeline",
     "get_default_pipeline", "get_pipeline", "insert", "is_default_tir", "is_ours", "lower_tir",
-    "register_pipeline", "relax_pipeline_of", "remove", "tir_pipeline_of",
+    "register_pipeline", "relax_pipeline_of", "remove", "tir_pipeline_of", "with_rules",
 ]  # fmt: skip
 
 
@@ -113,14 +115,20 @@ UNSCHEDULED: tuple[Pass, ...] = (
 
 
 class TargetPipeline(Pass):
-    """The passes that the backend of the target in scope runs on a graph, with insertions."""
+    """The passes that the backend of the target in scope runs on a graph, with insertions.
+
+    ``rules`` are asked for a kernel's schedule before all others.
+    """
 
     info = PassInfo(0, "relax.weft")
+
+    def __init__(self, rules: Sequence[ScheduleRule] = ()) -> None:
+        self.rules = rules
 
     @property
     def passes(self) -> tuple[Pass, ...]:
         """The passes for the target in scope, or for this machine's CPU if there is none."""
-        return with_insertions(target_meant())
+        return with_own_rules(target_meant(), self.rules)
 
     def _run(self, mod: IRModule, context: PassContext) -> IRModule:
         return Sequential(self.passes, name=self.info.name).transform_module(mod, context)
@@ -136,21 +144,21 @@ _PIPELINES: Final[dict[str, Callable[..., Pass]]] = {
     "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
 
-_PLANNED: Final = {
-    "static_shape_tuning": "tuning as one pipeline; weft.tune(model, inputs) and "
-    "weft.meta_schedule.tune_relax tune a model",
-}
-"""Pipelines of TVM 0.20 that weft does not have yet -> what they belong to."""
+_TUNING: Final = {"static_shape_tuning_pipeline": "weft.meta_schedule.tuning_pipeline"}
+__getattr__, _ = module_getattr(__name__, _TUNING)
+
+
+def _static_shape_tuning(**options: object) -> Pass:
+    pipeline: Pass = __getattr__("static_shape_tuning_pipeline")(**options)
+    return pipeline
+
+
+_PIPELINES["static_shape_tuning"] = _static_shape_tuning  # loaded with the first use
 
 
 def get_pipeline(name: str = "zero", **options: object) -> Any:
     """The pass registered as a pipeline under ``name``."""
     constructor = _PIPELINES.get(name)
-    if constructor is None and name in _PLANNED:
-        raise PassError(
-            f"the pipeline {name!r} is one of TVM 0.20 that weft does not have yet "
-            f"(part of: {_PLANNED[name]})"
-        )
     if constructor is None:
         nearest = difflib.get_close_matches(name, _PIPELINES, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
@@ -186,6 +194,21 @@ def is_ours(name: str) -> bool:
     """Whether ``name`` is one of weft's own pipelines, which weft's sources identify."""
     constructor = _PIPELINES.get(name)
     return constructor is not None and constructor.__module__ == __name__
+
+
+def with_rules(pipeline: Pipeline, rules: object) -> Pipeline:
+    """The pipeline ``weft`` with schedule rules of one model; another one if there are none.
+
+    Raises:
+        PassError: ``rules`` are no ScheduleRules, or ``pipeline`` is another one, without rules.
+    """
+    checked = checked_rules(rules)
+    if checked and pipeline != "weft":
+        raise PassError(
+            f"compile: rules= stand before those of the pipeline 'weft', got {pipeline!r} as "
+            "relax_pipeline; leave one of the two out"
+        )
+    return TargetPipeline(checked) if checked else pipeline
 
 
 def relax_pipeline_of(pipeline: object) -> Callable[[IRModule], IRModule]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias, TypedDict
 
+from weft.codegen.backend import backend_of
 from weft.meta_schedule import measure_callback
 from weft.meta_schedule.builder.base import Builder
 from weft.meta_schedule.cost_model.base import CostModel
@@ -71,6 +72,10 @@ def tune_tasks(  # noqa: PLR0913 - TVM's signature
     del post_optimization
     if not tasks:
         raise IRValueError("tune_tasks: there is no task to tune")
+    if builder == "local":
+        for target in {str(task.target): task.target for task in tasks}.values():
+            if target is not None:
+                backend_of(target)  # raises for a target that this builder cannot compile for
     Path(work_dir).mkdir(parents=True, exist_ok=True)
     if isinstance(database, str):
         options = {"work_dir": str(work_dir)} if database == "json" else {}

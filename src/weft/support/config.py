@@ -14,7 +14,7 @@ VARIABLES: Final[dict[str, str]] = {
     "WEFT_CACHE_DIR": "folder of the caches (default: weft in XDG_CACHE_HOME, or ~/.cache/weft)",
     "WEFT_CACHE_SIZE": "size limit of the object cache in MiB",
     "WEFT_COMPILE_WORKERS": "processes that compile (default: the affinity mask; 0: only this one)",
-    "WEFT_FULL_TRACEBACK": "1 keeps the parser's own frames in tracebacks of errors in scripts",
+    "WEFT_FULL_TRACEBACK": "1 keeps weft's own frames in tracebacks: of scripts, and in notebooks",
     "WEFT_HOT_SECONDS": "seconds of calls after which sizes get a program (default: 60)",
     "WEFT_HOT_SIZE": "size limit of the weights of such programs of one model in MiB",
     "WEFT_LOG": "what is logged to standard error: info, or weft.driver=debug,info",

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from weft.support import notebook_tracebacks
+
 LONG: Final = 240
 """In a first line that is longer than this, long lists are cut."""
 _ITEM: Final = r"[\w.+\-*/ ]{1,60}(?:\([\w.+\-*/ ]{0,60}\))?"
@@ -35,9 +37,26 @@ class TVMError(RuntimeError):
             args = (cut_lists(args[0]), *args[1:])
         super().__init__(*args)
 
+    @property
+    def _render_traceback_(self) -> Callable[[], list[str]]:
+        """What IPython shows: the user's lines and the message, without weft's own frames.
+
+        There is no such attribute, so that all frames show, with WEFT_FULL_TRACEBACK in the
+        environment, and where no line is the user's.
+        """
+        lines = notebook_tracebacks.rendered(self)
+        if lines is None:
+            raise AttributeError("_render_traceback_")
+        return lambda: lines
+
 
 class InternalError(TVMError):
     """A bug of weft itself: an invariant of the compiler does not hold."""
+
+    @property
+    def _render_traceback_(self) -> Callable[[], list[str]]:
+        """None, so that the frames in which the bug is show."""
+        raise AttributeError("_render_traceback_")
 
 
 class DiagnosticError(TVMError):
@@ -49,7 +68,7 @@ class DiagnosticError(TVMError):
 
         With WEFT_FULL_TRACEBACK in the environment there is no such attribute, so all frames show.
         """
-        if os.environ.get("WEFT_FULL_TRACEBACK"):
+        if os.environ.get(notebook_tracebacks.FULL):
             raise AttributeError("_render_traceback_")
         return lambda: f"{type(self).__name__}: {self}".splitlines()
 

@@ -22,6 +22,7 @@ from weft.relax.vm.lower import lower_functions
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.threads.watched import WatchedServices
 from weft.support.events import observing
+from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import Call
 from weft.tir.function import PrimFunc
@@ -93,7 +94,7 @@ class ClockedModel:
         if self.host is None:
             return
         clocked = _Clocked(record.kernels(), self.table)
-        func = self.host.func.with_(body=clocked.visit(self.host.func.body))
+        func = self.host.func.with_(body=deep_recursion(clocked.visit)(self.host.func.body))
         self.calls = clocked.calls
         lowered.hosts[model.entry] = replace(self.host, func=func)
         lowered.tir[self.host.symbol] = func

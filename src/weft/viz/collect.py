@@ -16,7 +16,7 @@ from weft.viz.fusion import fusion_rows
 from weft.viz.graphs import graph_rows
 from weft.viz.kernels import kernel_rows
 from weft.viz.lowering import Lowering, lower_again
-from weft.viz.memory import memory_of, packed_for, weight_bytes
+from weft.viz.memory import kernel_weights, memory_of, weight_bytes
 from weft.viz.passes import States, lowering_rows
 from weft.viz.passes import graph_rows as pass_rows
 from weft.viz.report import report_rows
@@ -56,10 +56,10 @@ def page_data(
         record, "main" if model is None else model.entry, _symbols(record, model, call)
     )
     profile, reason = _measured(record, model, call)
-    rows = kernel_rows(lowering, record.target, texts)
+    rows, weights = kernel_rows(lowering, record.target, texts), kernel_weights(record)
     for row in rows:
         name = str(row["name"])
-        row["packed_weights"] = packed_for(name, memory)
+        row["weights"] = weights[name]
         row["schedule"] = schedule_row(attempts_of(name, record.attempts), texts)
     return {
         "version": VERSION,

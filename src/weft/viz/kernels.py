@@ -22,8 +22,9 @@ from weft.viz.lowering import Lowering, Printed
 from weft.viz.texts import Texts
 
 Row = dict[str, object]
-Link = tuple[int, int, int, int]
-"""Lines of the scheduled program, the lowered one, LLVM IR and assembly; 0: none is known."""
+Link = tuple[int, int, int, int, int]
+"""Lines of the scheduled program, the lowered one, LLVM IR before and after optimisation, assembly;
+0: none is known."""
 NO_TEXT = Located("", ())
 
 
@@ -83,7 +84,7 @@ def _row(
         "llvm_before": stored(before.text),
         "llvm": stored(llvm.text),
         "assembly": stored(assembly.text),
-        "links": links_of(_origins(lowered), llvm, assembly),
+        "links": links_of(_origins(lowered), (before, llvm, assembly)),
         "loops": loop_rows(scheduled),
         "vector_bits": facts.vector_bits,
         "registers": facts.registers,
@@ -101,18 +102,24 @@ def _origins(lowered: Printed) -> Mapping[int, int]:
     return origins
 
 
-def links_of(origins: Mapping[int, int], llvm: Located, assembly: Located) -> list[Link]:
-    r"""The lines that belong together; a line of LLVM IR or of assembly is in one link at most.
+def links_of(origins: Mapping[int, int], codes: tuple[Located, Located, Located]) -> list[Link]:
+    r"""The lines that belong together; a line of ``codes`` is in one link at most.
 
-    >>> links_of({4: 2}, Located("a", (4,)), Located("b\nc", (0, 4)))
-    [(2, 4, 0, 2), (2, 4, 1, 0)]
+    Args:
+        origins: line of the lowered program -> line of the scheduled one.
+        codes: LLVM IR before and after optimisation, and assembly.
+
+    >>> links_of({4: 2}, (Located("x", (4,)), Located("a", (4,)), Located("b\nc", (0, 4))))
+    [(2, 4, 0, 0, 2), (2, 4, 0, 1, 0), (2, 4, 1, 0, 0)]
     """
-    links = {(origins.get(line, 0), line, at, 0) for at, line in enumerate(llvm.lines, 1) if line}
-    links |= {
-        (origins.get(line, 0), line, 0, at) for at, line in enumerate(assembly.lines, 1) if line
-    }
+    links: set[Link] = set()
+    for place, code in enumerate(codes):
+        for at, line in enumerate(code.lines, 1):
+            if line:
+                before, after, assembly = (at if place == other else 0 for other in range(3))
+                links.add((origins.get(line, 0), line, before, after, assembly))
     present = {link[1] for link in links}
-    links |= {(above, line, 0, 0) for line, above in origins.items() if line not in present}
+    links |= {(above, line, 0, 0, 0) for line, above in origins.items() if line not in present}
     return sorted(links)
 
 

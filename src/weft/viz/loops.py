@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.support.errors import TVMError
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.analysis.resources import estimate_tir_flops
-from weft.tir.buffer import Buffer, BufferRegion
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize, For, ForKind, SeqStmt, Stmt
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, SeqStmt, Stmt, While
 from weft.viz.lowering import Printed
 
 Row = dict[str, object]
@@ -79,6 +81,43 @@ def flops_of(stmt: Stmt) -> float | None:
         return float(estimate_tir_flops(stmt))
     except TVMError:
         return None
+
+
+@deep_recursion
+def accesses_of(func: PrimFunc) -> dict[Var, int] | None:
+    """How many elements a call of a function reads and writes at most, by the buffer's data.
+
+    A table from which some rows are taken is read far less than it holds. A buffer that is used in
+    a loop of unknown extent is left out; None where the code reaches buffers by their addresses.
+    """
+    block = Block([], [], [], "body", func.body)
+    buffers = {buffer.data: buffer for buffer in func.buffer_map.values()}
+    if get_block_access_region(block, buffers)[2]:
+        return None
+    if any(inner.match_buffers for inner in collect(func.body, Block)):
+        return None
+    counts: dict[Var, float] = {}
+    _count_accesses(func.body, 1, counts)
+    return {data: int(count) for data, count in counts.items() if count < math.inf}
+
+
+def _count_accesses(stmt: Stmt, times: float, counts: dict[Var, float]) -> None:
+    if isinstance(stmt, For):
+        times *= stmt.extent.value if isinstance(stmt.extent, IntImm) else math.inf
+    elif isinstance(stmt, While):
+        times = math.inf
+    uses: list[BufferLoad | BufferStore] = [stmt] if isinstance(stmt, BufferStore) else []
+    for name in stmt.CHILDREN:
+        value = getattr(stmt, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Stmt):
+                _count_accesses(item, times, counts)
+            elif isinstance(item, PrimExpr):
+                uses += collect(item, BufferLoad)
+    for use in uses:
+        lanes = math.prod([index.dtype.lanes for index in use.indices])
+        data = use.buffer.data
+        counts[data] = counts.get(data, 0) + times * lanes
 
 
 def bytes_of(stmt: Stmt, func: PrimFunc, analyzer: Analyzer) -> int | None:

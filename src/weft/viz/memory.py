@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from weft.driver.recording import PassRun, Recording
 from weft.ir.expr import GlobalVar, IntImm, StringImm
@@ -16,6 +16,7 @@ from weft.relax.vm.host import HostFunction
 from weft.relax.vm.host_parts import Step
 from weft.runtime.memory.plan import largest_live, plan_offsets
 from weft.runtime.ndarray import NDArray
+from weft.runtime.weight_names import weight_name
 from weft.support.dtype import DataType
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
@@ -31,7 +32,8 @@ def memory_of(record: Recording, entry: str, symbols: Mapping[Var, int]) -> Row:
     host = None if record.lowered is None else record.lowered.hosts.get(entry)
     weights = weight_rows(record)
     empty: Row = {
-        "arena_bytes": 0, "live_bound_bytes": 0, "steps": [], "buffers": [], "weights": weights,
+        "arena_bytes": 0, "live_bound_bytes": 0, "steps": [], "buffers": [],
+        "weights": list(weights.values()),
     }  # fmt: skip
     return empty if host is None else {**empty, **arena_of(host, symbols)}
 
@@ -90,46 +92,63 @@ def step_name(step: Step) -> str:
     return "copy"
 
 
-def weight_rows(record: Recording) -> list[Row]:
-    """The constants of the final graph: as the model has them, or what was made of them.
+def weight_rows(record: Recording) -> dict[int, Row]:
+    """The constants of the final graph by ``id``: as the model has them, or what was made of them.
 
     A constant that is no constant of the imported graph was computed while the model was compiled:
-    ``packed`` for a kernel that takes it in the layout of its tiles, else ``transformed``.
+    ``packed`` for a kernel that takes it in the layout of its tiles, else ``transformed``. It has
+    the name of the largest weight that it was computed of.
     """
-    if record.module is None:
-        return []
     imported = {id(item.data) for item in constants_of(record.passes)}
     rows: dict[int, Row] = {}
-    for func in record.module.functions.values():
-        if not isinstance(func, Function):
+    for argument in _arguments(record):
+        data, kernel = argument.data, argument.kernel
+        if id(data) in rows:
             continue
-        for call in collect(func.body, Call):
-            for constant, kernel in _arguments(call):
-                data = constant.data
-                if id(data) in rows:
-                    continue
-                is_given = id(data) in imported
-                is_packed = kernel is not None and re.search(r"_prepacked", kernel)
-                kind = "as given" if is_given else "packed" if is_packed else "transformed"
-                rows[id(data)] = {
-                    "name": f"constant{len(rows)} {data.dtype}{list(data.shape)}",
-                    "bytes": size_of(data),
-                    "kind": kind,
-                    "kernel": kernel,
-                }
-    return list(rows.values())
+        is_given = id(data) in imported
+        is_packed = kernel is not None and re.search(r"_prepacked", kernel)
+        kind = "as given" if is_given else "packed" if is_packed else "transformed"
+        rows[id(data)] = {
+            "name": label_of(data, len(rows)),
+            "bytes": size_of(data),
+            "kind": kind,
+            "kernel": kernel,
+        }
+    return rows
+
+
+def label_of(data: NDArray, number: int) -> str:
+    """The name of a weight, or its number, and its type."""
+    return f"{weight_name(data) or f'constant{number}'} {data.dtype}{list(data.shape)}"
+
+
+def kernel_weights(record: Recording) -> dict[str, list[Row]]:
+    """The weights of each kernel: the parameter that takes it, its name, what became of it.
+
+    A kernel that is called for several layers has a row for each of their weights.
+    """
+    known, kernels = weight_rows(record), record.kernels()
+    rows: dict[str, list[Row]] = {name: [] for name in kernels}
+    for argument in _arguments(record):
+        func = kernels.get(argument.kernel or "")
+        if func is None or argument.at is None:
+            continue
+        param = func.params[argument.at]
+        weight = known[id(argument.data)]
+        row: Row = {
+            "parameter": func.buffer_map[param].name if param in func.buffer_map else param.name,
+            "weight": weight["name"],
+            "kind": weight["kind"],
+        }
+        if row not in rows[str(argument.kernel)]:
+            rows[str(argument.kernel)].append(row)
+    return rows
 
 
 def weight_bytes(memory: Row) -> int:
     """The bytes of all weights of the part ``memory``."""
     weights: Any = memory["weights"]
     return sum(row["bytes"] for row in weights)
-
-
-def packed_for(kernel: str, memory: Row) -> list[str]:
-    """The weights that were copied into the layout of a kernel."""
-    weights: Any = memory["weights"]
-    return [r["name"] for r in weights if r["kernel"] == kernel and r["kind"] == "packed"]
 
 
 def constants_of(runs: Sequence[PassRun]) -> list[Constant]:
@@ -143,17 +162,34 @@ def constants_of(runs: Sequence[PassRun]) -> list[Constant]:
     ]
 
 
-def _arguments(call: Call) -> list[tuple[Constant, str | None]]:
-    """The constants that a call takes, each with the kernel that is called."""
+class _Argument(NamedTuple):
+    """A constant that a call takes: the kernel that is called, and the place among its inputs."""
+
+    data: NDArray
+    kernel: str | None
+    at: int | None
+
+
+def _arguments(record: Recording) -> Iterator[_Argument]:
+    """The constants that the calls of the final graph take."""
+    functions = [] if record.module is None else record.module.functions.values()
+    for func in functions:
+        if isinstance(func, Function):
+            for call in collect(func.body, Call):
+                yield from _constants_taken(call)
+
+
+def _constants_taken(call: Call) -> Iterator[_Argument]:
     kernel = None
-    pairs: list[tuple[Constant, str | None]] = []
     for argument in call.args:
         if isinstance(argument, GlobalVar):
             kernel = argument.name_hint
-        for item in argument.fields if isinstance(argument, Tuple) else (argument,):
-            if isinstance(item, Constant):
-                pairs.append((item, kernel))
-    return pairs
+        elif isinstance(argument, Constant):
+            yield _Argument(argument.data, kernel, None)
+        elif isinstance(argument, Tuple):
+            for at, item in enumerate(argument.fields):
+                if isinstance(item, Constant):
+                    yield _Argument(item.data, kernel, at)
 
 
 def size_of(data: NDArray) -> int:

@@ -132,27 +132,29 @@ def _threads(profile: Mapping[str, Any] | None) -> list[Row]:
 
 
 def _times(profile: Mapping[str, Any] | None) -> list[Row]:
-    """The call that takes longest, and the one that wastes most."""
+    """The kernel that takes longest, and the one that wastes most, over all of its calls."""
     if profile is None or not profile["calls"]:
         return []
-    calls, whole = profile["calls"], sum(call["us"] for call in profile["calls"])
-    longest = max(calls, key=lambda call: call["us"])
-    worst = max(calls, key=lambda call: call["wasted_us"] or 0.0)
-    rows = [
-        _row(
-            "time",
-            f"{longest['kernel']} takes longest: {longest['us']:,.1f} us, "
-            f"{100 * longest['us'] / whole:.0f} % of all kernels",
-            longest["kernel"],
-        )
-    ]
-    if worst["wasted_us"]:
+    took, wasted = (_totals(profile["calls"], key) for key in ("us", "wasted_us"))
+    longest, worst = max(took, key=took.__getitem__), max(wasted, key=wasted.__getitem__)
+    share = 100 * took[longest] / sum(took.values())
+    text = f"{longest} takes longest: {took[longest]:,.1f} us, {share:.0f} % of all kernels"
+    rows = [_row("time", text, longest)]
+    if wasted[worst]:
         text = (
-            f"{worst['kernel']} wastes most: {worst['wasted_us']:,.1f} us more than its "
+            f"{worst} wastes most: {wasted[worst]:,.1f} us more than its "
             "operations take at the peak, or its bytes in a copy"
         )
-        rows.append(_row("time", text, worst["kernel"]))
+        rows.append(_row("time", text, worst))
     return rows
+
+
+def _totals(calls: Iterable[Mapping[str, Any]], key: str) -> dict[str, float]:
+    """A number of each call, added up by kernel."""
+    sums: dict[str, float] = {}
+    for call in calls:
+        sums[call["kernel"]] = sums.get(call["kernel"], 0.0) + (call[key] or 0.0)
+    return sums
 
 
 def _spills(kernels: Sequence[Mapping[str, Any]]) -> list[Row]:

@@ -26,8 +26,10 @@ from weft.runtime.threads.watched import WatchedServices
 from weft.support.errors import TVMError
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
 from weft.viz.clocked import RUNS, WARM, CallOfKernel, ClockedModel, Run, middle_of
 from weft.viz.limits import LARGEST, copy_gbs, peak_gflops
+from weft.viz.loops import accesses_of
 
 Row = dict[str, object]
 
@@ -49,12 +51,14 @@ def profile_of(
     threads = model.num_threads or num_threads()
     symbols = symbols_of(timed.host, model, args, kwargs)
     launching = _launching(model, timed.calls)
+    kernels = record.kernels()
     rows = []
     for index, call in enumerate(timed.calls):
         lengths = [run.calls[index, 1] - run.calls[index, 0] for run in runs]
         count = threads if call.kernel in launching else 1
         took = float(np.median(lengths)) / 1e3
-        rows.append(call_row(timed.model, call, index, took, count, symbols))
+        moved = bytes_moved(call, kernels[call.kernel], symbols)
+        rows.append(call_row(timed.model, call, index, took, count, symbols, moved))
     watched = ClockedModel(record, model, WatchedServices())
     middle = middle_of(watched.measure(args, kwargs))
     return {
@@ -112,16 +116,14 @@ def call_row(
     microseconds: float,
     threads: int,
     symbols: Mapping[Var, int],
+    nbytes: int | None,
 ) -> Row:
     """A call with its shares of what the machine can do by as many threads.
 
-    ``wasted_us`` is the time beyond what the operations would take at the peak, or a copy of as
-    many bytes, whichever is longer. Bytes are those of the arguments, each once.
+    ``wasted_us`` is the time beyond what the operations would take at the peak, or a copy of
+    ``nbytes``, whichever is longer.
     """
     flops = _flops(model, call, symbols)
-    sizes = [bytes_of(item, symbols) for item in _distinct(call.arguments)]
-    known = [size for size in sizes if size is not None]
-    nbytes = sum(known) if len(known) == len(sizes) else None
     seconds = max(microseconds, 1e-3) / 1e6
     gflop = None if flops is None else flops / 1e9
     compute = 0.0 if gflop is None else gflop / peak_gflops(threads)
@@ -140,8 +142,23 @@ def call_row(
     }
 
 
-def _distinct(arguments: Sequence[object]) -> list[Buffer]:
-    return list({id(item.data): item for item in arguments if isinstance(item, Buffer)}.values())
+def bytes_moved(call: CallOfKernel, kernel: PrimFunc, symbols: Mapping[Var, int]) -> int | None:
+    """Bytes of the arguments of a call, each once, and no more of one than the kernel accesses."""
+    accesses = accesses_of(kernel) or {}
+    moved: dict[int, int] = {}
+    for param, argument in zip(kernel.params, call.arguments, strict=False):
+        if not isinstance(argument, Buffer):
+            continue
+        size = bytes_of(argument, symbols)
+        if size is None:
+            return None
+        own = kernel.buffer_map.get(param)
+        if own is not None and own.data in accesses:
+            dtype = argument.dtype
+            size = min(size, accesses[own.data] * dtype.bits * dtype.lanes // 8)
+        key = id(argument.data)
+        moved[key] = max(moved.get(key, 0), size)
+    return sum(moved.values())
 
 
 def bytes_of(buffer: Buffer, symbols: Mapping[Var, int]) -> int | None:

@@ -181,6 +181,9 @@ def test_schedule_steps_one_by_one(show):
 # Kernels
 
 
+PLACES = (0, 1, 3, 4)  # of the texts that are shown first, in a link
+
+
 def test_lines_of_a_kernel_are_linked_through_all_texts(show):
     shown = show("cnn", "#kernel=fused_conv2d_add_relu")
     record = viz_records.cnn()["kernels"][0]
@@ -188,12 +191,12 @@ def test_lines_of_a_kernel_are_linked_through_all_texts(show):
     assert columns.locator("h3 .heading").all_inner_texts() == [
         "Scheduled", "Lowered", "LLVM", "Assembly",
     ]  # fmt: skip
-    rows = [row for row in record["links"] if row[3] == 24]
+    rows = [row for row in record["links"] if row[4] == 24]
     columns.nth(3).locator("[data-line='24']").hover()
     for place in range(4):
         marked = columns.nth(place).locator(".line.related, .line.from")
         lines = {int(line.get_attribute("data-line")) for line in marked.all()}
-        assert lines == {row[place] for row in rows}
+        assert lines == {row[PLACES[place]] for row in rows}
     columns.nth(3).locator("[data-line='24']").click()
     assert shown.address() == "kernel=fused_conv2d_add_relu&line=assembly:24"
     told = "To line 24 of Assembly belong 1 of Scheduled, 1 of Lowered, 3 of LLVM"
@@ -202,6 +205,19 @@ def test_lines_of_a_kernel_are_linked_through_all_texts(show):
     assert columns.nth(0).locator(".line.related").count() == 1  # what was clicked stays
     columns.nth(3).locator("[data-line='24']").click()
     assert columns.nth(0).locator(".line.related").count() == 0
+
+
+def test_instructions_of_one_line_are_linked_before_and_after_optimisation(show):
+    shown = show("cnn", "#kernel=fused_conv2d_add_relu&view=llvm_before,assembly")
+    rows = viz_records.cnn()["kernels"][0]["links"]
+    instruction = next(row for row in rows if row[2])
+    related = [row for row in rows if row[1] == instruction[1]]
+    before, assembly = shown.tab.locator(".text-column").all()
+    before.locator(f"[data-line='{instruction[2]}']").hover()
+    for column, place in ((before, 2), (assembly, 4)):
+        marked = column.locator(".line.related, .line.from").all()
+        lines = {int(line.get_attribute("data-line")) for line in marked}
+        assert lines == {row[place] for row in related}
 
 
 def test_loops_stand_in_the_margin(show):
@@ -214,9 +230,17 @@ def test_loops_stand_in_the_margin(show):
         "2 times · 24.2 kFLOP · 48.4 kB",
         "896 B",
     ]
-    shown.tab.locator(".loops summary").click()
+    shown.tab.locator(".loops summary", has_text="loops").click()
     assert shown.count(".loops tr") == 1 + len(record["loops"])
     assert {"512 bits", "29", "0"} <= set(shown.texts(".fact b"))
+
+
+def test_a_kernel_names_its_weights(show):
+    shown = show("cnn", "#kernel=fused_matmul_add_relu")
+    shown.tab.get_by_text("weights: head.0.weight and 1 more").click()
+    assert shown.texts(".loops[open] td") == [
+        "w0", "head.0.weight", "packed", "w1", "head.0.bias", "as given",
+    ]  # fmt: skip
 
 
 def test_columns_are_chosen_and_missing_texts_said(show):

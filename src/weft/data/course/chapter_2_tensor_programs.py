@@ -2,8 +2,9 @@
 # # Chapter 2: tensor programs
 #
 # A tensor program is a function on arrays: which loops run, which elements they read and write.
-# Here one is written in TVMScript, compiled, run, and its loops are changed without changing what
-# it computes. Run the cells from the top; each exercise has a check below it.
+# Here two sounds are mixed. The program is written in TVMScript, compiled and run, and its loops
+# are changed without changing what is heard. Run the cells from the top; each exercise has a check
+# below it.
 
 # %%
 import numpy as np
@@ -13,100 +14,107 @@ from weft import te, tir
 from weft.script import ir as I
 from weft.script import tir as T
 
+SAMPLES = 480
+tone = np.sin(np.arange(SAMPLES) / 8).astype("float32")
+noise = np.random.default_rng(0).uniform(-1, 1, SAMPLES).astype("float32")
+
 # %% [markdown]
 # ## A program
 #
-# `T.Buffer` describes an argument: its shape and the type of an element. A *block* is a statement
-# with its own axes; `T.axis.spatial(128, i)` says that the iterations are independent.
+# `T.Buffer` describes an argument: its shape and the type of an element. The statement that
+# computes an element stands in a *block*, which has axes of its own: here `n`, taken from the loop
+# `step`. `T.axis.spatial` promises that no sample needs another one, so any order of them is right.
 
 
 # %%
 @I.ir_module
-class AddModule:
+class Mixer:
     @T.prim_func
-    def main(
-        A: T.Buffer((128,), "float32"),
-        B: T.Buffer((128,), "float32"),
-        C: T.Buffer((128,), "float32"),
+    def mix(
+        dry: T.Buffer((480,), "float32"),
+        wet: T.Buffer((480,), "float32"),
+        out: T.Buffer((480,), "float32"),
     ):
-        for i in range(128):
-            with T.block("C"):
-                vi = T.axis.spatial(128, i)
-                C[vi] = A[vi] + B[vi]
+        for step in range(480):
+            with T.block("sample"):
+                n = T.axis.spatial(480, step)
+                out[n] = dry[n] * T.float32(0.75) + wet[n] * T.float32(0.25)
 
 
-AddModule.show()
+Mixer.show()
 
 # %% [markdown]
-# `tvm.build` makes machine code of it. A PrimFunc returns nothing: the last argument is written.
+# `tvm.build` makes machine code of it. A PrimFunc returns nothing: the caller brings the array for
+# the result, as the last argument.
 
 
 # %%
-def run_add(module):
-    a, b = np.arange(128, dtype="float32"), np.ones(128, dtype="float32")
-    out = tvm.nd.empty((128,), "float32")
-    tvm.build(module, target="llvm")["main"](tvm.nd.array(a), tvm.nd.array(b), out)
-    return out.numpy()
+def listen(module):
+    result = tvm.nd.empty((SAMPLES,), "float32")
+    tvm.build(module, target="llvm")["mix"](tvm.nd.array(tone), tvm.nd.array(noise), result)
+    return result.numpy()
 
 
-run_add(AddModule)[:5]
+listen(Mixer)[:5]
 
 # %% [markdown]
-# ## Transformations
+# ## Other loops, the same sound
 #
 # A schedule rewrites the loops. `split` makes two of one, `vectorize` turns the inner one into
-# vector instructions, `parallel` gives the outer one to the threads. What the program computes
-# stays the same: a step that could change it is refused.
+# vector instructions, `parallel` gives the outer one to the threads. A step that could change a
+# result is refused.
 
 # %%
-sch = tir.Schedule(AddModule)
-(i,) = sch.get_loops("C")
-outer, inner = sch.split(i, factors=[None, 8])
-sch.vectorize(inner)
-sch.parallel(outer)
+sch = tir.Schedule(Mixer)
+sch.work_on("mix")
+(step,) = sch.get_loops("sample")
+chunk, lane = sch.split(step, factors=[None, 16])
+sch.vectorize(lane)
+sch.parallel(chunk)
 sch.mod.show()
 
 # %%
-np.array_equal(run_add(sch.mod), run_add(AddModule))
+np.array_equal(listen(sch.mod), listen(Mixer))
 
 # %% [markdown]
-# ## Tensor expressions
+# ## Formulas instead of loops
 #
-# A tensor expression gives each element by a formula; the loops are derived from it.
+# A tensor expression says what one element is; the loops follow from the shape.
 
 # %%
-A = te.placeholder((128,), name="A")
-B = te.placeholder((128,), name="B")
-C = te.compute((128,), lambda i: A[i] + B[i], name="C")
-te.create_prim_func([A, B, C]).show()
+dry, wet = te.placeholder((SAMPLES,), name="dry"), te.placeholder((SAMPLES,), name="wet")
+mixed = te.compute((SAMPLES,), lambda n: dry[n] * 0.75 + wet[n] * 0.25, name="mixed")
+te.create_prim_func([dry, wet, mixed]).show()
 
 # %% [markdown]
 # ## Exercise 1
 #
-# Write the tensor expression whose element `i` is the maximum of `A[i]` and 0 (`te.max`).
+# Speakers cut off what is louder than they can play. Write the tensor expression whose element `n`
+# is `dry[n]`, but at most 0.5 (`te.min`).
 
-# %% exercise: relu
-relu = None  # your code: te.compute((128,), lambda i: ...)
+# %% exercise: limited
+limited = None  # your code: te.compute((SAMPLES,), lambda n: ...)
 
-# %% check: relu
+# %% check: limited
 try:
-    built = tvm.build(te.create_prim_func([A, relu]), target="llvm")
-    given, result = np.linspace(-1, 1, 128, dtype="float32"), tvm.nd.empty((128,), "float32")
-    built["main"](tvm.nd.array(given), result)
-    is_right = np.array_equal(result.numpy(), np.maximum(given, 0))
-    print("right" if is_right else "not yet: an element differs from max(A[i], 0)")
+    built = tvm.build(te.create_prim_func([dry, limited]), target="llvm")
+    result = tvm.nd.empty((SAMPLES,), "float32")
+    built["main"](tvm.nd.array(tone), result)
+    is_right = np.array_equal(result.numpy(), np.minimum(tone, np.float32(0.5)))
+    print("right" if is_right else "not yet: a sample differs from min(dry[n], 0.5)")
 except Exception as error:
     print(f"not yet: {error}")
 
 # %% [markdown]
 # ## Exercise 2
 #
-# Split the loop of `AddModule` into three, of 4, 8 and 4 iterations.
+# Split the loop of `Mixer` into three, of 6, 10 and 8 iterations.
 
 # %% exercise: split
-sch = tir.Schedule(AddModule)
+sch = tir.Schedule(Mixer)
+sch.work_on("mix")
 # your code: sch.split(...)
 
 # %% check: split
-extents = [int(sch.get(loop).extent) for loop in sch.get_loops("C")]
-print("right" if extents == [4, 8, 4] else f"not yet: expected loops of 4, 8, 4, found {extents}")
+extents = [int(sch.get(loop).extent) for loop in sch.get_loops("sample")]
+print("right" if extents == [6, 10, 8] else f"not yet: expected loops of 6, 10, 8, found {extents}")

@@ -13,31 +13,31 @@ from weft import relax, te, topi
 # %% [markdown]
 # ## The block builder
 #
-# `emit_te` turns a function on tensor expressions into a kernel and emits a call of it.
+# `emit_te` turns a function on tensor expressions into a kernel and emits a call of it; the
+# functions of `topi` are such functions, and so is one of ours. Here the mean of each row is taken
+# off it.
 
 # %%
-x = relax.Var("x", relax.TensorStructInfo((4, 8), "float32"))
-w = relax.Var("w", relax.TensorStructInfo((8, 8), "float32"))
+table = relax.Var("table", relax.TensorStructInfo((4, 8), "float32"))
 
 
-def product(left, right):
-    k = te.reduce_axis((0, 8), name="k")
-    return te.compute((4, 8), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product")
+def mean_of_rows(table):
+    at = te.reduce_axis((0, 8), name="at")
+    return te.compute((4, 1), lambda row, _: te.sum(table[row, at] / 8, axis=at), name="mean")
 
 
 builder = relax.BlockBuilder()
-with builder.function("main", [x, w]):
+with builder.function("main", [table]):
     with builder.dataflow():
-        y = builder.emit_te(product, x, w)
-        out = builder.emit_output(builder.emit_te(topi.nn.relu, y))
+        mean = builder.emit_te(mean_of_rows, table)
+        out = builder.emit_output(builder.emit_te(topi.subtract, table, mean))
     builder.emit_func_output(out)
 module = builder.get()
 module.show()
 
 # %%
 vm = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
-left, right = np.full((4, 8), 2, "float32"), np.eye(8, dtype="float32")
-vm["main"](tvm.nd.array(left), tvm.nd.array(right)).numpy()[0]
+vm["main"](tvm.nd.array(np.arange(32, dtype="float32").reshape(4, 8))).numpy()[0]
 
 # %% [markdown]
 # ## A translator

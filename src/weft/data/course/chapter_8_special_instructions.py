@@ -1,178 +1,181 @@
 # %% [markdown]
 # # Chapter 8: hardware with instructions of its own
 #
-# Some processors multiply whole tiles in one instruction. A *tensor intrinsic* says which loops
-# such an instruction stands for; `tensorize` puts it in their place.
+# Some processors multiply matrices by *outer products*: one instruction takes eight numbers of a
+# column and eight of a row, and adds their 64 products to a tile. A *tensor intrinsic* says which
+# loops such an instruction stands for; `tensorize` puts it in their place.
 
 # %%
 import numpy as np
 
 import weft as tvm
 from weft import tir
+from weft.compat import toolchain
 from weft.script import ir as I
 from weft.script import tir as T
+
+# %% [markdown]
+# The product of the transposed first matrix and the second: for each `k`, the row `k` of both is
+# what the instruction wants.
 
 
 # %%
 @I.ir_module
-class Matmul:
+class Product:
     @T.prim_func
     def main(
-        A: T.Buffer((64, 64), "float32"),
-        B: T.Buffer((64, 64), "float32"),
-        C: T.Buffer((64, 64), "float32"),
+        lefts: T.Buffer((40, 64), "float32"),
+        rights: T.Buffer((40, 64), "float32"),
+        out: T.Buffer((64, 64), "float32"),
     ):
-        for i, j, k in T.grid(64, 64, 64):
-            with T.block("C"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+        for y, x, step in T.grid(64, 64, 40):
+            with T.block("product"):
+                i, j, k = T.axis.remap("SSR", [y, x, step])
                 with T.init():
-                    C[vi, vj] = T.float32(0)
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+                    out[i, j] = T.float32(0)
+                out[i, j] += lefts[k, i] * rights[k, j]
 
 
 # %% [markdown]
 # ## The instruction
 #
-# The *description* are the loops that it replaces, the *implementation* is what runs. A processor
-# of our own would have an instruction here; on a CPU it is a function that we give in LLVM IR, or
-# in C where clang is installed (`weft.compat.toolchain.create_llvm`).
+# The first function describes the loops that the instruction replaces, the second what runs
+# instead. `offset_factor=1` lets the parts lie anywhere in larger arrays, and `pitch` is the
+# distance of two rows of the tile there. A processor of our own would have its instruction in the
+# second; on a CPU it is a function that we bring along.
 
 
 # %%
 @T.prim_func
-def tile_described(
-    A: T.Buffer((16, 16), "float32", offset_factor=1, strides=["sa", 1]),
-    B: T.Buffer((16, 16), "float32", offset_factor=1, strides=["sb", 1]),
-    C: T.Buffer((16, 16), "float32", offset_factor=1, strides=["sc", 1]),
+def outer_described(
+    column: T.Buffer((1, 8), "float32", offset_factor=1),
+    row: T.Buffer((1, 8), "float32", offset_factor=1),
+    tile: T.Buffer((8, 8), "float32", offset_factor=1, strides=["pitch", 1]),
 ):
     with T.block("root"):
-        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
-        T.writes(C[0:16, 0:16])
-        for i, j, k in T.grid(16, 16, 16):
-            with T.block("tile"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+        T.reads(tile[0:8, 0:8], column[0, 0:8], row[0, 0:8])
+        T.writes(tile[0:8, 0:8])
+        for y, x in T.grid(8, 8):
+            with T.block("cell"):
+                i, j = T.axis.remap("SS", [y, x])
+                tile[i, j] = tile[i, j] + column[0, i] * row[0, j]
 
 
 @T.prim_func
-def tile_implemented(a: T.handle, b: T.handle, c: T.handle):
-    sa, sb, sc = T.int32(), T.int32(), T.int32()
-    A = T.match_buffer(a, (16, 16), "float32", offset_factor=1, strides=[sa, 1])
-    B = T.match_buffer(b, (16, 16), "float32", offset_factor=1, strides=[sb, 1])
-    C = T.match_buffer(c, (16, 16), "float32", offset_factor=1, strides=[sc, 1])
+def outer_implemented(column_at: T.handle, row_at: T.handle, tile_at: T.handle):
+    pitch = T.int32()
+    column = T.match_buffer(column_at, (1, 8), "float32", offset_factor=1)
+    row = T.match_buffer(row_at, (1, 8), "float32", offset_factor=1)
+    tile = T.match_buffer(tile_at, (8, 8), "float32", offset_factor=1, strides=[pitch, 1])
     with T.block("root"):
-        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
-        T.writes(C[0:16, 0:16])
+        T.reads(tile[0:8, 0:8], column[0, 0:8], row[0, 0:8])
+        T.writes(tile[0:8, 0:8])
         T.call_extern(
-            "int32", "tile_16", A.access_ptr("r"), B.access_ptr("r"), C.access_ptr("rw"), sa, sb, sc
-        )
+            "int32", "outer_8", column.access_ptr("r"), row.access_ptr("r"),
+            tile.access_ptr("rw"), pitch,
+        )  # fmt: skip
 
 
-tir.TensorIntrin.register("tile_16", tile_described, tile_implemented, override=True)
+tir.TensorIntrin.register("outer_8", outer_described, outer_implemented, override=True)
 
 # %% [markdown]
-# The function in C, and what clang makes of it where there is one. LLVM IR of the same loops serves
-# where there is none.
+# The function in C, for clang (`toolchain.create_llvm`); where clang is not installed, the same
+# in LLVM's language, which weft brings.
 
 # %%
 IN_C = """
-extern "C" int tile_16(float *a, float *b, float *c, int sa, int sb, int sc) {
-  for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 16; ++j)
-      for (int k = 0; k < 16; ++k) c[i * sc + j] += a[i * sa + k] * b[j * sb + k];
+extern "C" int outer_8(const float *column, const float *row, float *tile, int pitch) {
+  for (int cell = 0; cell < 64; ++cell)
+    tile[cell / 8 * pitch + cell % 8] += column[cell / 8] * row[cell % 8];
   return 0;
 }
 """
 IN_LLVM = """
-define i32 @tile_16(ptr %a, ptr %b, ptr %c, i32 %sa, i32 %sb, i32 %sc) {
+define i32 @outer_8(ptr %column, ptr %row, ptr %tile, i32 %pitch) {
 entry:
-  br label %loop
-loop:
-  %n = phi i32 [ 0, %entry ], [ %next, %loop ]
-  %i = lshr i32 %n, 8
-  %shifted = lshr i32 %n, 4
-  %j = and i32 %shifted, 15
-  %k = and i32 %n, 15
-  %ia = mul i32 %i, %sa
-  %pa = add i32 %ia, %k
-  %jb = mul i32 %j, %sb
-  %pb = add i32 %jb, %k
-  %ic = mul i32 %i, %sc
-  %pc = add i32 %ic, %j
-  %from_a = getelementptr float, ptr %a, i32 %pa
-  %from_b = getelementptr float, ptr %b, i32 %pb
-  %to_c = getelementptr float, ptr %c, i32 %pc
-  %x = load float, ptr %from_a
-  %y = load float, ptr %from_b
-  %z = load float, ptr %to_c
-  %product = fmul float %x, %y
-  %sum = fadd float %z, %product
-  store float %sum, ptr %to_c
-  %next = add i32 %n, 1
-  %more = icmp slt i32 %next, 4096
-  br i1 %more, label %loop, label %end
+  br label %cells
+cells:
+  %cell = phi i32 [ 0, %entry ], [ %next, %cells ]
+  %y = lshr i32 %cell, 3
+  %x = and i32 %cell, 7
+  %line = mul i32 %y, %pitch
+  %at = add i32 %line, %x
+  %place = getelementptr float, ptr %tile, i32 %at
+  %of_column = getelementptr float, ptr %column, i32 %y
+  %of_row = getelementptr float, ptr %row, i32 %x
+  %a = load float, ptr %of_column
+  %b = load float, ptr %of_row
+  %ab = fmul float %a, %b
+  %before = load float, ptr %place
+  %after = fadd float %before, %ab
+  store float %after, ptr %place
+  %next = add i32 %cell, 1
+  %is_done = icmp eq i32 %next, 64
+  br i1 %is_done, label %end, label %cells
 end:
   ret i32 0
 }
 """
-from weft.compat import toolchain
-
 has_clang = bool(toolchain.find_clang(required=False))
-kernel = toolchain.create_llvm(IN_C) if has_clang else IN_LLVM
-print("compiled by clang" if has_clang else "clang is not installed: LLVM IR of ours")
-
+outer_8 = toolchain.create_llvm(IN_C) if has_clang else IN_LLVM
+print("compiled by clang" if has_clang else "clang is not installed: as LLVM has it")
 
 # %% [markdown]
 # ## Tensorize
 #
-# The loops are split so that a tile of 16 by 16 by 16 stands inside. `blockize` makes a block of
-# it, and `tensorize` replaces it. The annotation brings the function along.
+# Tiles of 8 by 8 go inside, and the steps of the sum around them. `blockize` makes one block of a
+# tile, and `tensorize` replaces it. The annotation brings the function along.
 
 
 # %%
-def split_loops():
-    sch = tir.Schedule(Matmul)
-    parts = [sch.split(loop, factors=[None, 16]) for loop in sch.get_loops("C")]
-    sch.reorder(*[outer for outer, _ in parts], *[inner for _, inner in parts])
+def in_tiles():
+    sch = tir.Schedule(Product)
+    y, x, step = sch.get_loops("product")
+    (down, y), (across, x) = (sch.split(loop, factors=[None, 8]) for loop in (y, x))
+    sch.reorder(down, across, step, y, x)
     return sch
 
 
-def tensorized():
-    sch = split_loops()
-    i, j, k, inner = sch.get_loops("C")[:4]
-    block = sch.blockize(inner)
-    sch.decompose_reduction(block, k)
-    sch.tensorize(block, "tile_16")
-    sch.annotate(i, "pragma_import_llvm", kernel)
+in_tiles().mod.show()
+
+
+# %%
+def by_instruction():
+    sch = in_tiles()
+    down, _, step, y, _ = sch.get_loops("product")
+    tile = sch.blockize(y)
+    sch.decompose_reduction(tile, step)
+    sch.tensorize(tile, "outer_8")
+    sch.annotate(down, "pragma_import_llvm", outer_8)
     return sch
 
 
 rng = np.random.default_rng(0)
-left, right = (rng.standard_normal((64, 64)).astype("float32") for _ in range(2))
+lefts, rights = (rng.standard_normal((40, 64)).astype("float32") for _ in range(2))
 
 
 def run(module):
     out = tvm.nd.empty((64, 64), "float32")
-    tvm.build(module, target="llvm")["main"](tvm.nd.array(left), tvm.nd.array(right), out)
+    tvm.build(module, target="llvm")["main"](tvm.nd.array(lefts), tvm.nd.array(rights), out)
     return out.numpy()
 
 
-np.allclose(run(tensorized().mod), left @ right.T, atol=1e-4)
+np.allclose(run(by_instruction().mod), lefts.T @ rights, atol=1e-4)
 
 # %% [markdown]
 # ## Exercise
 #
-# Take `split_loops()` and make a block of the inner three loops with `blockize`; keep it as
-# `block`.
+# Take `in_tiles()` and make one block of a whole strip of tiles, the loops below `across`, with
+# `blockize`; keep it as `block`.
 
 # %% exercise: blockize
-sch = split_loops()
+sch = in_tiles()
 block = None  # your code
 
 # %% check: blockize
 if block is None:
     print("not yet: block is None")
 else:
-    iterators = [int(axis.dom.extent) for axis in sch.get(block).iter_vars]
-    is_right = iterators == [4, 4, 4]
-    print("right" if is_right else f"not yet: expected 4 x 4 x 4 iterations, found {iterators}")
+    extents = [int(axis.dom.extent) for axis in sch.get(block).iter_vars]
+    is_right = [extent for extent in extents if extent > 1] == [8, 8]
+    print("right" if is_right else f"not yet: expected 8 x 8 iterations, found {extents}")

@@ -10,6 +10,6 @@ __all__ = [
     "get_pattern", "get_patterns_with_prefix", "pattern_registry", "patterns", "register_patterns",
 ]  # fmt: skip
 _PLANNED = dict.fromkeys(
-    ("adreno", "cuda", "gpu_generic", "metal", "rocm"), "code generation for GPUs"
+    ("adreno", "contrib", "cuda", "gpu_generic", "metal", "rocm"), "code generation for GPUs"
 )
 __getattr__, _ = module_getattr(__name__, {}, planned=_PLANNED)

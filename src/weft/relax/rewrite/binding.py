@@ -31,6 +31,7 @@ from weft.relax.ir.lattice import match_params, symbolic_vars, tensor_dims
 from weft.relax.ir.substitution import copy_with_new_vars, replace
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
+from weft.runtime.weight_names import name_weight, weight_name
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.expr import Var as TirVar
 
@@ -49,6 +50,8 @@ def bind_params(func: Function, binding_map: Mapping[Var | str, object]) -> Func
         param = _parameter(func, key)
         constant = _as_constant(value)
         _match_shapes(param, constant, symbols)
+        if isinstance(constant, Constant) and weight_name(constant.data) is None:
+            name_weight(constant.data, param.name_hint)
         mapping[param] = constant
     params = Array([param for param in func.params if param not in mapping])
     bound = reinfer(replace(func.with_(params=params), mapping, symbols))

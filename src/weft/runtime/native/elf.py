@@ -22,7 +22,7 @@ HEADER_BYTES: Final = 64
 FUNCTION: Final = 2
 LOCAL: Final = 0
 _RELOCATABLE: Final = 1
-_EXECUTABLE: Final = 4
+EXECUTABLE: Final = 4
 _LARGEST_ALIGNMENT: Final = 1 << 16
 _LONGEST_NAME: Final = 1 << 16
 
@@ -134,7 +134,7 @@ def _check_symbol(file: ObjectFile, symbol: np.void, name: str) -> None:
     end = int(symbol["value"]) + int(symbol["size"])
     if end > int(section["size"]):
         raise ValueError(f"symbol {name[:60]!r} lies outside of its section")
-    if kind == FUNCTION and not int(section["flags"]) & _EXECUTABLE:
+    if kind == FUNCTION and not int(section["flags"]) & EXECUTABLE:
         raise ValueError(f"function {name[:60]!r} lies outside of the code")
 
 

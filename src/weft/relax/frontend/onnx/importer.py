@@ -268,9 +268,10 @@ class _Import:
                 self.scope.set(name, self.initializer(name, array))
 
     def initializer(self, name: str, array: Array) -> Value:
-        if not self.request.keep_params:
-            return Value(self.builder, None, array)
         value = Value(self.builder, None, array)
+        if not self.request.keep_params:
+            value.name = name
+            return value
         var = Var(
             self.names.fresh(name.removeprefix("onnx::")),
             TensorStructInfo(array.shape, value.dtype),

@@ -29,6 +29,7 @@ from weft.relax.frontend.onnx.element_types import (
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.weight_names import name_weight
 from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir.op import all as tir_all
@@ -47,10 +48,11 @@ class Value:
         elem: its ONNX element type.
         known: what is known of its elements (see the module's docstring), or None.
         sources: the inputs of the graph that it is computed from.
+        name: of an initializer, as the model has it.
         claim: of a boolean, what it says of dimensions where that depends on them; or None.
     """
 
-    __slots__ = ("_expr", "builder", "claim", "elem", "known", "sources")
+    __slots__ = ("_expr", "builder", "claim", "elem", "known", "name", "sources")
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Value:
                 elem = element_of(_tensor_info(expr).dtype)
         self.elem = elem
         self.claim: PrimExpr | None = None
+        self.name: str | None = None
 
     def __repr__(self) -> str:
         what = self._expr if self.known is None else self.known
@@ -85,7 +88,9 @@ class Value:
                 "numbers or booleans"
             )
         if self.known.dtype != object:
-            self._expr = const(to_storage(self.known), self.dtype)
+            constant = self._expr = const(to_storage(self.known), self.dtype)
+            if self.name is not None:
+                name_weight(constant.data, self.name)
             return self._expr
         return self._computed()
 

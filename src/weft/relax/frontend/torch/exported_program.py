@@ -280,7 +280,7 @@ class _ProgramBuilder:
             var = Var(spec.arg.name, TensorStructInfo(list(array.shape), str(array.dtype)))
             params.append((var, array))
             return var
-        return stored(tensor)
+        return stored(tensor, spec.target or spec.arg.name)
 
     def _changed(self) -> list[str]:
         """The buffers and parameters that the program changes."""

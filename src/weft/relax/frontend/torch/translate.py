@@ -37,6 +37,7 @@ from weft.relax.frontend.torch.values import ComplexTensor, Scalar, Value
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import differ, same_dims
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo, TupleStructInfo
+from weft.runtime.weight_names import name_weight
 from weft.support.errors import InternalError, IRTypeError, TVMError, UnsupportedError
 
 SKIPPED: Final = frozenset({
@@ -147,7 +148,7 @@ class GraphTranslator:
     def attribute(self, module: fx.GraphModule, target: str) -> Value:
         """A tensor of the module as a constant; a nested graph as it is."""
         held = operator.attrgetter(target)(module)
-        return stored(held) if isinstance(held, torch.Tensor) else held
+        return stored(held, target) if isinstance(held, torch.Tensor) else held
 
     def value(self, argument: fx.node.Argument) -> Value:
         """An argument of a node as converters take it."""
@@ -302,9 +303,11 @@ def _contradict(mine: Sequence[Extent], its: Sequence[Extent]) -> bool:
     return len(mine) != len(its) or any(differ(a, b) for a, b in zip(mine, its, strict=True))
 
 
-def stored(tensor: torch.Tensor) -> Expr | ComplexTensor:
-    """A tensor that the model holds as a constant; a complex one as two."""
-    return complex_constant(tensor) if is_complex(tensor) else const(as_ndarray(tensor))
+def stored(tensor: torch.Tensor, name: str) -> Expr | ComplexTensor:
+    """A tensor that the model holds by a name, as a constant; a complex one as two."""
+    if is_complex(tensor):
+        return complex_constant(tensor)
+    return const(name_weight(as_ndarray(tensor), name))
 
 
 def number_output(value: Value) -> Expr:

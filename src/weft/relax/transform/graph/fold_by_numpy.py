@@ -24,6 +24,7 @@ from weft.relax.reference.interpreter import Interpreter
 from weft.relax.reference.operators import reference_of
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
+from weft.runtime.weight_names import inherit_name
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError
 
@@ -50,7 +51,10 @@ def fold_by_numpy(call: Call) -> Constant | None:
     if not is_exact(call) or not (has(call.op, Trait.MOVES) or _counts(kind)):
         return None
     array = _computed(call, kind)
-    return None if array is None else Constant(NDArray(array, kind))
+    if array is None:
+        return None
+    sources = [arg.data for arg in call.args if isinstance(arg, Constant)]
+    return Constant(inherit_name(NDArray(array, kind), sources))
 
 
 def _counts(kind: DataType) -> bool:
@@ -80,4 +84,5 @@ def _cast(constant: Constant, kind: DataType) -> Constant | None:
     """Integers cast to other integers or to float32; None for other casts."""
     if str(constant.data.dtype) not in _INTEGERS or str(kind) not in (*_INTEGERS, "float32"):
         return None
-    return Constant(NDArray(constant.data._array.astype(str(kind)), kind))
+    cast = NDArray(constant.data._array.astype(str(kind)), kind)
+    return Constant(inherit_name(cast, [constant.data]))

@@ -41,6 +41,7 @@ from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy
 from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.passes import make_module_pass
 from weft.runtime.ndarray import NDArray
+from weft.runtime.weight_names import inherit_name
 from weft.support import slots
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Var as TirVar
@@ -133,8 +134,9 @@ class _Folder(PyExprMutator):
         func = _specialised(func, call)
         if _work(func) > WORK:
             return call
-        outputs = slots.evaluate.get()(func, _arrays(operands))
-        constants = [Constant(array) for array in outputs]
+        arrays = _arrays(operands)
+        outputs = slots.evaluate.get()(func, arrays)
+        constants = [Constant(inherit_name(array, arrays)) for array in outputs]
         if isinstance(call.sinfo_args[0], TupleStructInfo):
             return Tuple(constants)
         return constants[0]

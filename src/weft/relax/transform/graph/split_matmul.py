@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
@@ -41,6 +39,7 @@ from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TupleStructInfo
 from weft.relax.transform.graph.movement.slices import one_range
 from weft.relax.transform.passes import make_function_pass
+from weft.runtime.weight_names import inherit_name
 
 FEWEST: Final = 64
 """A product of at least so many columns fills the vectors and the cores of a machine."""
@@ -82,17 +81,19 @@ class _Splitter(PyExprMutator):
     def part(self, product: _Product, begin: int, end: int) -> Var:
         """Emit the product of the columns from ``begin`` to ``end``."""
         emit, call = self.builder_.emit, product.call
-        weights = Constant(_columns(product.weights, begin, end))
+        weights = _columns(product.weights, begin, end)
         left = self.visit_expr(call.args[0])
         piece = emit(Call(_MATMUL, [left, weights], call.attrs, call.sinfo_args))
         if product.bias is None:
             return piece
-        bias = Constant(_columns(product.bias, begin, end))
+        bias = _columns(product.bias, begin, end)
         return emit(op.add(bias, piece) if product.is_bias_first else op.add(piece, bias))
 
 
-def _columns(array: Constant, begin: int, end: int) -> np.ndarray:
-    return array.data.numpy()[..., begin:end].copy()
+def _columns(array: Constant, begin: int, end: int) -> Constant:
+    part = Constant(array.data.numpy()[..., begin:end].copy())
+    inherit_name(part.data, [array.data])
+    return part
 
 
 def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int]]]]:

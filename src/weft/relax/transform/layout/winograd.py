@@ -44,6 +44,7 @@ from weft.relax.transform.passes import (
     make_module_pass,
     mutate_module,
 )
+from weft.runtime.weight_names import inherit_name
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir.expr import Var
@@ -184,7 +185,10 @@ class _Replacer(_Finder):
             within = "float32" if best.takes_kernel else "float64"
             spread = transformed_weights(plain, best.tile, within)
             if error_of(plain, spread) <= self.tolerance:
-                panels = weights if best.takes_kernel else Constant(in_panels(spread, best.panel))
+                if best.takes_kernel:
+                    return best, weights
+                panels = Constant(in_panels(spread, best.panel))
+                inherit_name(panels.data, [weights.data])
                 return best, panels
             smaller = tuple([tile for tile in TILES if tile < best.tile])
             best = best_form(best, self.machine, smaller) if smaller else None

@@ -31,6 +31,7 @@ from weft.relax.transform.passes import (
     make_module_pass,
     mutate_module,
 )
+from weft.runtime.weight_names import inherit_name
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 
@@ -47,7 +48,11 @@ def narrowed(weight: Constant, dtype: str) -> Constant | None:
     with np.errstate(over="ignore"):
         narrow = values.astype(DataType(dtype).numpy)
     is_kept = np.isfinite(values) == np.isfinite(narrow.astype("float32"))
-    return Constant(narrow) if bool(is_kept.all()) else None
+    if not bool(is_kept.all()):
+        return None
+    result = Constant(narrow)
+    inherit_name(result.data, [weight.data])
+    return result
 
 
 class _Narrower(UnfusedFunctions):

@@ -94,8 +94,7 @@ export class Columns {
       h("h3", {}, h("button", {
         type: "button", class: "heading", title: "Wider, or as the others",
         on: { click: () => this.#share(this.wide === name ? null : name) },
-      }, heading), h("span", { class: "note" },
-        ` ${view.texts.length} lines${name === "llvm_before" ? ", not linked" : ""}`),
+      }, heading), h("span", { class: "note" }, ` ${view.texts.length} lines`),
         h("button", {
           type: "button", class: "quiet push", title: `Copy ${heading}`,
           on: { click: (event) => this.#copy(text, event.currentTarget) },
@@ -202,6 +201,17 @@ export function columnChoice(names, choose) {
           : Object.keys(COLUMNS).filter((item) => item === name || names.includes(item))),
       },
     }, text)));
+}
+
+/** The weights that a kernel takes: its parameter, the model's name, what became of it. */
+export function weightTable({ weights }) {
+  if (!weights.length) return null;
+  const [first] = weights[0].weight.split(" ");
+  const rest = weights.length > 1 ? ` and ${weights.length - 1} more` : "";
+  return h("details", { class: "loops" }, h("summary", {}, `weights: ${first}${rest}`),
+    h("table", {}, h("tr", {}, ["parameter", "weight", "kind"].map((name) => h("th", {}, name))),
+      weights.map((row) => h("tr", {}, h("td", { class: "name" }, row.parameter),
+        h("td", { class: "name" }, row.weight), h("td", {}, row.kind)))));
 }
 
 /** The loops as a table, for those that look for the counts alone. */

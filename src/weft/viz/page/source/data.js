@@ -51,7 +51,10 @@ function kernelOf(raw) {
       bytes: real(loop.bytes), flops: real(loop.flops),
     })),
     vectorBits: real(raw.vector_bits), registers: real(raw.registers), spills: real(raw.spills),
-    packed: list(raw.packed_weights).map(String), schedule: scheduleOf(record(raw.schedule)),
+    weights: list(raw.weights).map((row) => ({
+      parameter: text(row.parameter, "?"), weight: text(row.weight, "?"), kind: text(row.kind),
+    })),
+    schedule: scheduleOf(record(raw.schedule)),
   };
 }
 

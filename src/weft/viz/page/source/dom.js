@@ -62,6 +62,14 @@ export function bar(share, text, kind = "") {
     h("span", { class: "bar-fill", style: { width } }), h("span", { class: "bar-text" }, text));
 }
 
+const KEPT = 12; // letters of a name's end
+
+/** The name of a kernel in a row, cut in its middle where room is short: its end tells. */
+export function kernelName(name) {
+  return h("span", { class: "grow name cut", title: name },
+    h("span", {}, name.slice(0, -KEPT)), h("span", {}, name.slice(-KEPT)));
+}
+
 /** A heading with a body below it. */
 export function card(title, ...body) {
   return h("section", { class: "card" }, h("h3", {}, title), ...body);

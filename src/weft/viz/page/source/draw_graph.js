@@ -8,8 +8,12 @@ const LINE = 15;
 const TITLE_HEIGHT = 20;
 const LABEL_AT = 10; // pixels from the node that computes a value to its shape
 const REFUSAL_AT = 27; // below the lower edge of the group
+const REFUSAL_BEFORE = 13; // pixels from the node that takes the value
+const REFUSAL_SIZE = 8; // half of its width
 const LONGEST = 42; // letters of a name in a node
 const FONT = "12px system-ui, sans-serif";
+const TITLE_FONT = "600 11px system-ui, sans-serif";
+const NOTE_FONT = "11px system-ui, sans-serif";
 
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -31,8 +35,8 @@ export function titled(cluster) {
   const title = shorten(cluster.title, LONGEST);
   return {
     ...cluster, text: title, height: TITLE_HEIGHT,
-    width: widthOf(title, "600 11px system-ui, sans-serif")
-      + (cluster.note ? widthOf(cluster.note, "11px system-ui, sans-serif") + 14 : 0) + 22,
+    width: widthOf(title, TITLE_FONT)
+      + (cluster.note ? widthOf(cluster.note, NOTE_FONT) + 14 : 0) + 22,
   };
 }
 
@@ -139,11 +143,30 @@ function pointAt(points, distance) {
   return path[path.length - 1];
 }
 
-function drawEdge({ edge, points }, label, listeners) {
+/** Where the two texts of a group's title stand: [left, top, right, bottom]. */
+function titleTexts(cluster, at) {
+  const [top, bottom] = [at.y + 7, at.y + 21];
+  const right = at.x + at.width - 10;
+  return [
+    [at.x + 10, top, at.x + 10 + widthOf(cluster.text, TITLE_FONT), bottom],
+    ...(cluster.note ? [[right - widthOf(cluster.note, NOTE_FONT), top, right, bottom]] : []),
+  ];
+}
+
+/** The place of a refusal on an edge, beside the texts of titles. */
+function refusalAt(points, titles) {
+  const places = [pointAt(points, REFUSAL_AT), pointAt([...points].reverse(), REFUSAL_BEFORE)];
+  const isFree = ([x, y]) => titles.every(([left, top, right, bottom]) =>
+    x < left - REFUSAL_SIZE || x > right + REFUSAL_SIZE
+    || y < top - REFUSAL_SIZE || y > bottom + REFUSAL_SIZE);
+  return places.find(isFree) ?? places[0];
+}
+
+function drawEdge({ edge, points }, label, titles, listeners) {
   if (points.length < 2) return null;
   const refusal = edge.refusal ?? null;
   const [labelX, labelY] = pointAt(points, LABEL_AT);
-  const [x, y] = pointAt(points, REFUSAL_AT);
+  const [x, y] = refusalAt(points, titles);
   const isNear = refusal && Math.hypot(x - labelX, y - labelY) < 14;
   return s("g", { class: `edge ${edge.class ?? ""}` },
     s("path", { class: "curve", d: curve(points) }, tip(edge.type ?? "")), arrow(points),
@@ -157,21 +180,38 @@ function drawEdge({ edge, points }, label, listeners) {
     s("text", { y: 3.8 }, "≠")) : null);
 }
 
-/** Draw into `content`: one shape per value is written, at the first edge that carries it. */
-export function drawGraph(content, graph, places, listeners) {
-  const written = new Set();
-  const labels = places.edges.map(({ edge }) => {
+/** How steeply an edge leaves its node: 1 is straight down. */
+function steepness(points) {
+  if (points.length < 2) return -1;
+  const [[x, y], [nextX, nextY]] = [points[0], pointAt(points, 2 * LABEL_AT)];
+  return (nextY - y) / (Math.hypot(nextX - x, nextY - y) || 1);
+}
+
+/** The shapes on edges: one for each value, at the steepest edge, where no node hides it. */
+function labelsOf(edges) {
+  const chosen = new Map();
+  edges.forEach(({ edge, points }, index) => {
+    if (!edge.type) return;
     const key = `${edge.from} ${edge.type}`;
-    if (!edge.type || written.has(key)) return "";
-    written.add(key);
-    return shorten(shape(edge.type), 30);
+    const steep = steepness(points);
+    if (steep > (chosen.get(key)?.steep ?? -2)) chosen.set(key, { steep, index });
   });
+  const written = new Set([...chosen.values()].map(({ index }) => index));
+  return edges.map(({ edge }, index) =>
+    (written.has(index) ? shorten(shape(edge.type), 30) : ""));
+}
+
+/** Draw into `content`: nodes, groups, edges with the shapes of their values. */
+export function drawGraph(content, graph, places, listeners) {
+  const labels = labelsOf(places.edges);
   const clusters = graph.clusters.filter((cluster) => places.clusters.has(cluster.id));
   const each = (draw) => clusters.map((cluster) => draw(cluster, places.clusters.get(cluster.id),
     listeners));
+  const titles = each(titleTexts).flat();
   content.replaceChildren(
     ...each(drawCluster),
-    s("g", {}, places.edges.map((edge, index) => drawEdge(edge, labels[index], listeners))),
+    s("g", {}, places.edges.map((edge, index) =>
+      drawEdge(edge, labels[index], titles, listeners))),
     ...each(drawTitle),
     ...graph.nodes.map((node) => drawNode(node, places.nodes.get(node.id), listeners)));
 }

@@ -1,7 +1,7 @@
 /** Which lines of a kernel's texts belong together. */
 
-/** The places of the texts in a row of `links`; LLVM before optimisation is in none. */
-const PLACES = { scheduled: 0, lowered: 1, llvm: 2, assembly: 3 };
+/** The places of the texts in a row of `links`. */
+const PLACES = { scheduled: 0, lowered: 1, llvm_before: 2, llvm: 3, assembly: 4 };
 const HUES = 8;
 
 export class Links {
@@ -33,9 +33,16 @@ export class Links {
     return rows ? this.hueOfRow[rows[0]] : -1;
   }
 
-  /** The lines of every text that belong to a line of one: {column: sorted lines}. */
+  /**
+   * The lines of every text that belong to a line of one: {column: sorted lines}.
+   *
+   * Instructions belong together if they come from the same line of the lowered program.
+   */
   related(column, line) {
-    const rows = this.index[column]?.get(line) ?? [];
+    const own = this.index[column]?.get(line) ?? [];
+    const siblings = column === "scheduled" ? []
+      : own.flatMap((position) => this.index.lowered.get(this.rows[position][1]) ?? []);
+    const rows = [...new Set([...own, ...siblings])];
     const result = {};
     for (const [name, place] of Object.entries(PLACES)) {
       const lines = new Set(rows.map((position) => this.rows[position][place]).filter(Boolean));

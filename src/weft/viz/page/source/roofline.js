@@ -10,7 +10,7 @@ const EDGE = { left: 52, right: 18, top: 18, bottom: 40 };
 const NAMED = 10; // of the kernels with the longest times, those for which there is room
 const NAME_HEIGHT = 13;
 const PEAK_LENGTH = 120; // pixels that the words at the peak take
-const LETTER = 6; // pixels, of a letter of a name in the mean
+const LETTER = 6.6; // pixels, of a letter of a name in the mean
 const RADIUS = { least: 4, most: 15 };
 
 /** The powers of ten within a domain. */

@@ -1,7 +1,7 @@
 /** How each kernel was scheduled: the rule that fitted, those refused, the steps one by one. */
 
 import { compare, counts, folded } from "./diff.js";
-import { h, link, missing } from "./dom.js";
+import { h, kernelName, link, missing } from "./dom.js";
 import { count } from "./format.js";
 import { DiffView } from "./lines.js";
 import { ListBox } from "./listbox.js";
@@ -14,7 +14,7 @@ export class Schedules {
     this.model = model;
     this.page = page;
     this.kernels = new ListBox("kernels", ROW, (kernel) => [
-      h("span", { class: "grow name", title: kernel.name }, kernel.name),
+      kernelName(kernel.name),
       h("span", { class: "tag" }, kernel.schedule.rule ?? "none"),
     ], (kernel) => page.go({ tab: "passes", schedule: kernel.name }));
     this.kernels.setItems(model.kernels);

@@ -1,7 +1,7 @@
 /** Kernels: each at every stage, from the schedule to machine code, line beside line. */
 
-import { COLUMNS, Columns, columnChoice, loopTable } from "./columns.js";
-import { bar, h, link, missing } from "./dom.js";
+import { COLUMNS, Columns, columnChoice, loopTable, weightTable } from "./columns.js";
+import { bar, h, kernelName, link, missing } from "./dom.js";
 import { bytes, flops, microseconds, number, percent } from "./format.js";
 import { ListBox } from "./listbox.js";
 import { format } from "./route.js";
@@ -23,7 +23,7 @@ export class KernelsTab {
     this.kernels = [...model.kernels].sort((a, b) => time(b) - time(a));
     const most = Math.max(...model.kernels.map(time), 0) || 1;
     this.list = new ListBox("kernels", ROW, (kernel) => [
-      h("span", { class: "grow name", title: kernel.name }, kernel.name),
+      kernelName(kernel.name),
       h("span", { class: "ms" }, bar(time(kernel) / most,
         model.times.has(kernel.name) ? microseconds(time(kernel)) : "–")),
     ], (kernel) => page.go({ tab: "kernels", kernel: kernel.name, view: this.state.view }));
@@ -92,7 +92,7 @@ export class KernelsTab {
       h("div", { class: "facts" }, this.#facts()),
       h("div", { class: "toolbar" }, columnChoice(names, go),
         this.told,
-        loopTable(kernel) ?? ""));
+        weightTable(kernel) ?? "", loopTable(kernel) ?? ""));
   }
 
   #tell(text) {
@@ -124,7 +124,6 @@ export class KernelsTab {
           kernel.vectorBits ? "" : "warn"),
       known("vector registers", kernel.registers),
       known("spills", kernel.spills, kernel.spills ? "warn" : "good"),
-      kernel.packed.length ? fact("packed weights", kernel.packed.join(", ")) : null,
     ];
   }
 }

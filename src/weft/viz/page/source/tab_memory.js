@@ -128,7 +128,8 @@ export class MemoryTab {
     const width = Math.max(1, right - left - 2);
     const height = Math.max(1.5, low - high - 1);
     const room = Math.floor((width - 12) / 6.2);
-    const label = `${buffer.name} · ${bytes(buffer.bytes)}`;
+    const label = [`${buffer.name} · ${bytes(buffer.bytes)}`, buffer.name]
+      .find((text) => text.length <= room);
     return s("g", {
       class: "buffer", role: "button", tabindex: index === 0 ? "0" : "-1",
       "aria-label": `${buffer.name}, ${bytes(buffer.bytes)}, steps ${buffer.first} to `
@@ -142,8 +143,7 @@ export class MemoryTab {
     }, tip(`${buffer.name}: ${bytes(buffer.bytes)} at ${buffer.offset}, `
       + `steps ${buffer.first} to ${buffer.last}`),
     s("rect", { x: left + 1, y: high, width, height, rx: Math.min(3, height / 3) }),
-    height > 14 && room > 5 ? s("text", { x: left + 7, y: (high + low) / 2 + 4 },
-      shorten(label, room)) : null);
+    height > 14 && label ? s("text", { x: left + 7, y: (high + low) / 2 + 4 }, label) : null);
   }
 
   #key(event, index) {
