@@ -212,7 +212,6 @@ PLANNED = {
     "from tvm.relax.backend.cuda.cublas import partition_for_cublas": "code generation for GPUs",
     "from tvm.relax.frontend.nn.llm.kv_cache import PagedKVCache": "paged caches",
     "from tvm.relax.frontend.nn.llm import tree_attn": "paged caches",
-    "from tvm import relax; relax.get_pipeline('static_shape_tuning')": "weft.tune(model, inputs)",
 }
 
 

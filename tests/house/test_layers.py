@@ -83,6 +83,7 @@ SLOTS = {
     "old_attributes": "weft.compat.spellings",
     "module_json": "weft.tir.array_json",
     "pass_names": "weft.driver.pass_names",
+    "static_shape_tuning": "weft.meta_schedule.tuning_pipeline",
     "picture": "weft.viz.stored",
     "torch_fallback": "weft.relax.frontend.torch.fallback",
 }

@@ -12,7 +12,7 @@ from weft.meta_schedule.runner.base import RunnerFuture, RunnerResult
 from weft.meta_schedule.search_strategy.trials import replayed
 from weft.meta_schedule.testing.dummy_object import DummyBuilder, DummyMutator, DummyRunner
 from weft.meta_schedule.tune_context import contexts_of, normalized
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.support.facade import MissingPackageError
 from weft.target import Target
 
@@ -416,6 +416,30 @@ def test_a_model_is_built_with_the_schedules_of_a_database(tmp_path):
     assert len(marked) == 1
     with LLVM, pytest.raises(IRValueError, match="there is no database: use the pass inside"):
         weft.relax.transform.MetaScheduleApplyDatabase()(module)
+
+
+def test_a_pipeline_tunes_a_model_and_applies_what_it_found(tmp_path):
+    options = {"target": "llvm -num-cores=1", "work_dir": str(tmp_path)}
+    fused = weft.relax.get_pipeline("static_shape_tuning", total_trials=2, **options)(perceptron())
+    assert [f for f in fused.functions.values() if "tir.is_scheduled" in f.attrs]
+    x = np.random.default_rng(0).standard_normal((4, 16)).astype("float32")
+    executable = weft.relax.build(fused, LLVM)
+    result = weft.relax.VirtualMachine(executable, weft.cpu())["main"](weft.nd.array(x))
+    np.testing.assert_allclose(result.numpy(), np.maximum(x, 0), atol=1e-6)
+    again = weft.relax.get_pipeline("static_shape_tuning", total_trials=0, **options)
+    weft.ir.assert_structural_equal(again(perceptron()), fused)
+
+
+def test_a_pipeline_that_tunes_says_what_it_cannot_do(tmp_path):
+    def pipeline(**options):
+        return weft.relax.get_pipeline("static_shape_tuning", target="llvm", **options)
+
+    with pytest.raises(UnsupportedError, match="expected cpu_weight_prepack=False"):
+        pipeline(total_trials=1, cpu_weight_prepack=True)
+    with pytest.raises(IRValueError, match="expected total_trials ≥ 0, got -1"):
+        pipeline(total_trials=-1)
+    with pytest.raises(IRValueError, match="there is no database"):
+        pipeline(total_trials=0, work_dir=str(tmp_path / "none"))(perceptron())
 
 
 def test_a_trace_of_an_anchor_schedules_what_follows_it():

@@ -33,6 +33,7 @@ from weft.relax.transform.memory.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.memory.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.stages import KERNELS, NORMS
 from weft.relax.transform.weights.narrow_weights import NarrowWeights
+from weft.support import slots
 from weft.support.errors import PassError
 from weft.support.registration import refuse_second
 from weft.target.target import Target, TargetLike, target_meant
@@ -133,24 +134,16 @@ _PIPELINES: Final[dict[str, Callable[..., Pass]]] = {
     "zero": lambda: Sequential(RELAX_ZERO, name="relax.zero"),
     "weft": TargetPipeline,
     "unscheduled": lambda: Sequential(UNSCHEDULED, name="relax.unscheduled"),
+    "static_shape_tuning": lambda *args, **options: slots.static_shape_tuning.get()(
+        *args, **options
+    ),
     "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
-
-_PLANNED: Final = {
-    "static_shape_tuning": "tuning as one pipeline; weft.tune(model, inputs) and "
-    "weft.meta_schedule.tune_relax tune a model",
-}
-"""Pipelines of TVM 0.20 that weft does not have yet -> what they belong to."""
 
 
 def get_pipeline(name: str = "zero", **options: object) -> Any:
     """The pass registered as a pipeline under ``name``."""
     constructor = _PIPELINES.get(name)
-    if constructor is None and name in _PLANNED:
-        raise PassError(
-            f"the pipeline {name!r} is one of TVM 0.20 that weft does not have yet "
-            f"(part of: {_PLANNED[name]})"
-        )
     if constructor is None:
         nearest = difflib.get_close_matches(name, _PIPELINES, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""

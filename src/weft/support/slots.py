@@ -83,6 +83,9 @@ pass_names: Final = Slot("pass_names", "weft.driver.pass_names")
 """``pass_names() -> set``: the names of weft's own passes, for those that a PassContext is given:
 owner weft.driver."""
 
+static_shape_tuning: Final = Slot("static_shape_tuning", "weft.meta_schedule.tuning_pipeline")
+"""The function behind ``relax.get_pipeline("static_shape_tuning")``: owner weft.meta_schedule."""
+
 picture: Final = Slot("picture", "weft.viz.stored")
 """``picture(model, args, kwargs)``, for ``CompiledModel.viz``: owner weft.viz."""
 
