@@ -249,6 +249,25 @@ def rank(path: Path) -> None:
         print(f"{name:32} {_judged(kernels, orders)}")
 
 
+def agreement(path: Path, again: Path) -> None:
+    """Print how well two measurements of the same forms agree on their order."""
+    shares: list[dict[str, dict[str, float]]] = []
+    for file in (path, again):
+        kernels: dict[str, dict[str, float]] = {}
+        for row in rows_of(file):
+            if row["taken"]:
+                kernels.setdefault(row["kernel"], {})[str(row["taken"])] = row["share"]
+        shares.append(kernels)
+    first, second = shares
+    ranks = []
+    for kernel in first.keys() & second.keys():
+        both = sorted(first[kernel].keys() & second[kernel].keys())
+        if len(both) >= _LEAST:
+            columns = [np.array([own[kernel][form] for form in both]) for own in shares]
+            ranks.append(_spearman(*columns))
+    print(f"{'measured twice':32} {np.mean(ranks):8.3f}, {len(ranks)} kernels of both files")
+
+
 def _judged(kernels: Sequence[Forms], orders: Sequence[Sequence[np.ndarray]]) -> str:
     """The columns of a row: the mean over orders, and the error of the mean over kernels."""
     spearman = np.array([
@@ -294,11 +313,14 @@ def main() -> None:
     collecting.add_argument("--minutes", type=float, default=30.0)
     ranking = commands.add_parser("rank")
     ranking.add_argument("file", type=Path)
+    ranking.add_argument("--again", type=Path, help="another measurement of the same forms")
     options = parser.parse_args()
     if options.command == "collect":
         collect(options.file, options.minutes)
     else:
         rank(options.file)
+        if options.again:
+            agreement(options.file, options.again)
 
 
 if __name__ == "__main__":
