@@ -123,7 +123,9 @@ def test_evolution_asks_its_mutators_and_its_database():
             asked.append(trace)
             return super().apply(trace)
 
-    space = ms.space_generator.ScheduleFn(tiled, [], [], {Counted(): 1.0})
+    space = ms.space_generator.ScheduleFn(
+        tiled, sch_rules=[], postprocs=[], mutator_probs={Counted(): 1.0}
+    )
     database = ms.database.MemoryDatabase()
     first = batches(context("evolutionary", space), 2, 2, database)[0]
     assert asked
@@ -139,7 +141,7 @@ def test_what_postprocessors_refuse_is_no_candidate():
         def apply(self, sch):
             return int(sch.get(sch.get_loops("T_matmul")[-1]).extent) >= 16
 
-    space = ms.space_generator.ScheduleFn(tiled, [], [Wide()], {})
+    space = ms.space_generator.ScheduleFn(tiled, sch_rules=[], postprocs=[Wide()], mutator_probs={})
     for candidate in batches(context("replay-trace", space), 8, 8)[0]:
         sch = candidate.sch
         assert int(sch.get(sch.get_loops("T_matmul")[-1]).extent) >= 16
@@ -150,7 +152,9 @@ def test_a_space_where_nothing_passes_ends_the_search():
         def apply(self, sch):
             return False
 
-    space = ms.space_generator.ScheduleFn(tiled, [], [Never()], {})
+    space = ms.space_generator.ScheduleFn(
+        tiled, sch_rules=[], postprocs=[Never()], mutator_probs={}
+    )
     for strategy in ("replay-trace", "replay-func", "evolutionary"):
         assert batches(context(strategy, space), 8, 8) == []
 

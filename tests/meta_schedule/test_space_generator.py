@@ -19,7 +19,7 @@ def split(sch):
     [(split, 1), (lambda sch: sch, 1), (lambda sch: [sch, sch.copy()], 2)],
 )
 def test_a_function_spans_a_space(function, count):
-    generator = space_generator.ScheduleFn(function, [], [], {})
+    generator = space_generator.ScheduleFn(function, sch_rules=[], postprocs=[], mutator_probs={})
     assert len(generator.generate_design_space(design_spaces.row_sums(4, 4))) == count
 
 
@@ -30,15 +30,18 @@ def test_a_function_that_returns_something_else():
 
 
 def test_a_union_has_the_schedules_of_all():
-    parts = [space_generator.ScheduleFn(split, [], [], {}) for _ in range(3)]
-    union = space_generator.SpaceGeneratorUnion(parts, [], [], {})
+    own: dict = {"sch_rules": [], "postprocs": [], "mutator_probs": {}}
+    parts = [space_generator.ScheduleFn(split, **own) for _ in range(3)]
+    union = space_generator.SpaceGeneratorUnion(parts, **own)
     assert len(union.clone().generate_design_space(design_spaces.row_sums(4, 4))) == 3
 
 
 def test_a_filter_leaves_blocks_alone():
     mod = design_spaces.chain()
     rules = ms.ScheduleRule.create("llvm")[1:3]
-    generator = space_generator.PostOrderApply(lambda block: block.name_hint == "C", rules, [], {})
+    generator = space_generator.PostOrderApply(
+        lambda block: block.name_hint == "C", sch_rules=rules, postprocs=[], mutator_probs={}
+    )
     task = ms.TuneContext(mod, target=design_spaces.CPU, space_generator=generator)
     [sch] = task.generate_design_space()
     root = sch.get_block("root")

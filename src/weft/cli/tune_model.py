@@ -29,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", default="llvm", metavar="TARGET",
         help="such as 'llvm -mcpu=native -num-cores=4' (default: this machine's CPU)",
     )  # fmt: skip
+    parser.add_argument(
+        "--ray", metavar="ADDRESS",
+        help="a Ray cluster whose machines make the trials (auto: the one of this machine)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--machine", metavar="KIND",
+        help="only machines of the cluster with a resource of this name",
+    )  # fmt: skip
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
 
 
@@ -43,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
         database=options.database,
         target=options.target,
         num_threads=options.threads,
+        ray=options.ray,
+        machine=options.machine,
     )
     if suffix == ".so":
         model.export_library(str(options.output))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.dlight.decisions import as_tuned
@@ -95,17 +95,26 @@ def is_scheduled(func: PrimFunc) -> bool:
     return bool(value.value if isinstance(value, IntImm) else value)
 
 
-def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:
+def scheduled(func: PrimFunc, rules: Sequence[ScheduleRule]) -> PrimFunc | None:
     """The function, scheduled by the first rule that fits and marked; None if none fits."""
-    target = target_of(func)
+    schedule = first_schedule(func, rules, target_of(func))
+    if schedule is None:
+        return None
+    functions = schedule.mod.functions.values()
+    [new_func] = [item for item in functions if isinstance(item, PrimFunc)]
+    return new_func.with_attr(SCHEDULED, 1)
+
+
+def first_schedule(
+    func: PrimFunc, rules: Sequence[ScheduleRule], target: Target
+) -> Schedule | None:
+    """What the first rule that fits makes of a function; None if none fits."""
     for rule in rules:
         with as_tuned(func):
             schedule = _applied(rule, func, target)
         happened("rule", type(rule).__name__, schedule)
         if schedule is not None:
-            functions = schedule.mod.functions.values()
-            [new_func] = [item for item in functions if isinstance(item, PrimFunc)]
-            return new_func.with_attr(SCHEDULED, 1)
+            return schedule
     return None
 
 

@@ -23,7 +23,7 @@ from weft.support.missing import MissingNameError
 
 EXTRAS: Final[Mapping[str, str]] = {
     "onnx": "weft-compiler[onnx]",
-    "ray": "ray",
+    "ray": "weft-compiler[ray]",
     "rich": "weft-compiler[progress]",
     "safetensors": "safetensors",
     "torch": "weft-compiler[torch]",

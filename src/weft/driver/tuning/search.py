@@ -43,22 +43,31 @@ class Search:
     _times: dict[tuple[tuple[str, str], ...], float | None] = field(default_factory=dict)
     """Each form that was tried -> its microseconds; None if it failed."""
 
+    _begun: set[tuple[tuple[str, str], ...]] = field(default_factory=set)
+    """Forms whose trial goes on."""
+
     @property
     def promise(self) -> float:
         """Microseconds of the model that more trials may save, as far as one can tell."""
-        if self.default is None:
-            return float("inf")
         if self.proposal() is None:
             return 0.0
+        if self.default is None:
+            return float("inf")
         doubt = float(2 ** (self.since / _PATIENCE))
         return self.best * self.kernel.calls / doubt
 
     def proposal(self) -> Taken | None:
-        """The form to try next; None if all near the fastest were tried."""
-        if self.default is None:
-            return {}
-        near = itertools.chain(self._near(), self._pairs())
-        return next((taken for taken in near if _key(taken) not in self._times), None)
+        """The form to try next; None if there is none near the fastest that was not begun.
+
+        The default is the first one, and the only one until its time is known.
+        """
+        near = itertools.chain([{}], self._near(), self._pairs())
+        known = self._times.keys() | self._begun
+        return next((taken for taken in near if _key(taken) not in known), None)
+
+    def begin(self, taken: Mapping[str, str]) -> None:
+        """Note that the trial of a form has begun."""
+        self._begun.add(_key(taken))
 
     def _near(self) -> Iterator[Taken]:
         """The fastest form with one answer changed, what the cost model prefers first."""
@@ -99,6 +108,7 @@ class Search:
     ) -> None:
         """Note the time of a form, or that it failed, and which choices it has."""
         self._times[_key(taken)] = time
+        self._begun.discard(_key(taken))
         self.trials += 1
         self.since += 1
         if time is None:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from typing import IO, Any, Final
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import IO, Any, Final, TypeVar
 
 from weft.driver.tuning.kernels import Kernel
 from weft.ir.json_text import save_json
@@ -24,6 +25,7 @@ from weft.driver.tuning.worker import work
 work()
 """
 _LAST_WORDS: Final = 300
+_Answer = TypeVar("_Answer")
 
 
 class TrialFailedError(CodegenError):
@@ -44,6 +46,17 @@ class TrialProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._words: IO[bytes] | None = None
         self._known: set[bytes] = set()
+
+    @property
+    def capacity(self) -> int:
+        """How many trials are made at once."""
+        return 1
+
+    def start(self, function: Callable[..., _Answer], *arguments: object) -> Future[_Answer]:
+        """Call a function that makes trials; it has ended when this returns."""
+        future: Future[_Answer] = Future()
+        future.set_result(function(*arguments))
+        return future
 
     def trial(self, kernel: Kernel, taken: Mapping[str, str]) -> tuple[float, dict[str, list[str]]]:
         """The microseconds of a kernel with these answers, and the choices that it has.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,15 +22,18 @@ import numpy as np
 from weft.codegen.backend import backend_of
 from weft.codegen.cache import cache_folder, source_digest
 from weft.dlight.decisions import using
+from weft.driver.cluster.errors import NoMachineError
 from weft.driver.compile import compile as compile_model
 from weft.driver.progress import Progress
 from weft.driver.size_hints import checked_size_hints, with_size_hints
 from weft.driver.sources import import_model, request_of
-from weft.driver.tuning.journal import Entry, Journal
+from weft.driver.tuning.journal import Journal
 from weft.driver.tuning.kernels import Kernel, kernels_of, stages
 from weft.driver.tuning.search import Search
 from weft.driver.tuning.trial import Clock, clock_of, random_arguments, shortest
+from weft.driver.tuning.trial_machines import TrialMachines
 from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
+from weft.driver.tuning.trials import MakesTrials, entry_of, make_trials
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.ndarray import array
 from weft.support.errors import IRValueError, TVMError
@@ -42,9 +45,6 @@ _TRIAL_SECONDS: Final = 60.0
 """A trial that takes longer has failed."""
 _ROUNDS: Final = 5
 """How often a winner and the default are measured in turn before the winner is kept."""
-_CHECKS: Final = 2
-"""How often it is when a form first seems faster: the default may have been measured in a moment
-when the machine was busy, and everything would seem a gain."""
 _GAIN: Final = 0.985
 """A winner is kept if it takes at most this share of the default's time."""
 _ROOMS: Final = ("dlight", "backends", "tir", "codegen")
@@ -103,6 +103,8 @@ def tune(
     size_hints: Mapping[str, int] | None = None,
     num_threads: int | None = None,
     database: str | Path | None = "",
+    ray: str | None = None,
+    machine: str | None = None,
     **options: object,
 ) -> CompiledModel:
     """Search for faster kernels of a model for some minutes, and compile it with them.
@@ -113,6 +115,9 @@ def tune(
         minutes: how long to search. Ctrl-C ends the search before, and keeps what it found.
         database: the file of all trials, which later searches go on with; "" is one in weft's
             cache, None keeps none.
+        ray: the address of a Ray cluster whose machines make the trials; "auto" is the one that
+            this machine belongs to. None: a process here makes them.
+        machine: only machines with a resource of this name (``weft.driver.cluster.Machines``).
 
     Returns:
         The model, as ``weft.compile`` returns it; ``tuning`` is a TuningReport.
@@ -130,14 +135,15 @@ def tune(
     kernels = _kernels(model, example_inputs, resolved, dynamic_shapes, size_hints, options)
     journal = Journal(_path(database), _place(resolved, num_threads))
     searches = [Search(kernel) for kernel in kernels]
-    process = TrialProcess(resolved, num_threads, _TRIAL_SECONDS)
+    maker = _maker(resolved, num_threads, ray, machine)
     try:
         with suppress(KeyboardInterrupt), Progress(f"tuning {type(model).__name__}") as progress:
             deadline = time.monotonic() + 60 * minutes
-            _search(searches, journal, process, deadline, progress.stage)
-        rows = [_settled(search, process) for search in searches]
+            make_trials(searches, journal, maker, deadline, progress.stage)
+        settling = [maker.start(_settled, search, maker) for search in searches]
+        rows = [future.result() for future in settling]
     finally:
-        process.close()
+        maker.close()
     tuned = {
         search.kernel.digest: row.taken
         for search, row in zip(searches, rows, strict=True)
@@ -152,9 +158,20 @@ def tune(
             chosen, rows = default, [row._replace(tuned=row.default, taken={}) for row in rows]
     for search, row in zip(searches, rows, strict=True):
         if row.taken:
-            journal.add(replace(_entry(search, row.taken, row.tuned), is_winner=True))
+            journal.add(replace(entry_of(search, row.taken, row.tuned), is_winner=True))
     chosen.tuning = TuningReport(rows, time.monotonic() - begin)
     return chosen
+
+
+def _maker(
+    target: Target, num_threads: int | None, ray: str | None, machine: str | None
+) -> MakesTrials:
+    """What makes the trials."""
+    if ray is not None:
+        return TrialMachines(target, num_threads, _TRIAL_SECONDS, address=ray, kind=machine)
+    if machine is not None:
+        raise IRValueError(f"tune: machine={machine!r} is a kind of machines of ray=..., not given")
+    return TrialProcess(target, num_threads, _TRIAL_SECONDS)
 
 
 def _kernels(
@@ -174,60 +191,7 @@ def _kernels(
         return kernels_of(front(with_size_hints(imported, request)))
 
 
-def _search(
-    searches: Sequence[Search],
-    journal: Journal,
-    process: TrialProcess,
-    deadline: float,
-    show: Callable[[str], None],
-) -> None:
-    """Make trials until the deadline, or until no kernel promises anything."""
-    while time.monotonic() < deadline:
-        search = max(searches, key=lambda item: item.promise, default=None)
-        if search is None or not search.promise:
-            return
-        taken = search.proposal()
-        assert taken is not None
-        _try(search, taken, journal, process)
-        show(_line(searches, deadline - time.monotonic()))
-
-
-def _try(search: Search, taken: Mapping[str, str], journal: Journal, process: TrialProcess) -> None:
-    """Make a trial, or take what the journal has of it."""
-    name = search.kernel.digest.hex()
-    known = [entry for entry in journal.of(name) if entry.taken == taken]
-    if known and taken:
-        search.learn(taken, known[-1].microseconds, {})
-        return
-    try:
-        microseconds, offered = process.trial(search.kernel, taken)
-        if search.is_gain(taken, microseconds):  # the default may have met a busy moment
-            default, microseconds = process.compare(search.kernel, taken, _CHECKS)
-            search.remeasured(default)
-    except TrialFailedError:
-        search.learn(taken, None, {})
-        journal.add(_entry(search, taken, None))
-    else:
-        search.learn(taken, microseconds, offered)
-        journal.add(_entry(search, taken, microseconds))
-
-
-def _entry(search: Search, taken: Mapping[str, str], microseconds: float | None) -> Entry:
-    kernel = search.kernel
-    return Entry(kernel.digest.hex(), taken, microseconds, kernel.name, kernel.calls)
-
-
-def _line(searches: Sequence[Search], left: float) -> str:
-    """What the progress line says."""
-    measured = [item for item in searches if item.default not in (None, float("inf"))]
-    default = sum((item.default or 0.0) * item.kernel.calls for item in measured)
-    best = sum(item.best * item.kernel.calls for item in measured)
-    trials = sum(item.trials for item in searches)
-    gain = default / best if best else 1.0
-    return f"{trials} trials, {gain:.3f} times as fast so far, {max(left, 0):.0f} s left"
-
-
-def _settled(search: Search, process: TrialProcess) -> TunedKernel:
+def _settled(search: Search, maker: MakesTrials) -> TunedKernel:
     """The result for a kernel: the winner, if it wins beside the default once more."""
     kernel, default = search.kernel, search.default or 0.0
     default = 0.0 if default == float("inf") else default
@@ -235,8 +199,8 @@ def _settled(search: Search, process: TrialProcess) -> TunedKernel:
     if not search.taken:
         return usual
     try:
-        default, tuned = process.compare(kernel, search.taken, _ROUNDS)
-    except TrialFailedError:
+        default, tuned = maker.compare(kernel, search.taken, _ROUNDS)
+    except (TrialFailedError, NoMachineError):
         return usual
     usual = usual._replace(default=default, tuned=default)
     if tuned > default * _GAIN:

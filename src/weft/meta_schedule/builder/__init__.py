@@ -7,6 +7,7 @@ _NAMES = {
     "BuilderInput": "weft.meta_schedule.builder.base",
     "BuilderResult": "weft.meta_schedule.builder.base",
     "LocalBuilder": "weft.meta_schedule.builder.local_builder",
+    "RayBuilder": "weft.meta_schedule.builder.ray_builder",
     "PyBuilder": "weft.meta_schedule.builder.base",
     "create": "weft.meta_schedule.builder.base",
     "default_build": "weft.meta_schedule.builder.local_builder",

@@ -13,7 +13,10 @@ from weft.runtime.ndarray import NDArray
 from weft.support.errors import UnsupportedError
 from weft.target import Target
 
-_KINDS: Final = {"local": "weft.meta_schedule.builder.local_builder:LocalBuilder"}
+_KINDS: Final = {
+    "local": "weft.meta_schedule.builder.local_builder:LocalBuilder",
+    "ray": "weft.meta_schedule.builder.ray_builder:RayBuilder",
+}
 
 
 class BuilderInput(NamedTuple):
@@ -41,7 +44,9 @@ class Builder(Part):
 
     @staticmethod
     def create(kind: str = "local", *args: Any, **kwargs: Any) -> Builder:
-        """A builder of a kind; there is one, "local"."""
+        """A builder of a kind: "local", or "ray" for the machines of a cluster."""
+        if kind == "ray":
+            kwargs.pop("max_workers", None)  # a machine has as many as it has processors
         builder: Builder = class_of_kind(_KINDS, kind, "Builder.create")(*args, **kwargs)
         return builder
 

@@ -8,6 +8,7 @@ _NAMES = {
     "LocalRunnerFuture": "weft.meta_schedule.runner.local_runner",
     "PyRunner": "weft.meta_schedule.runner.base",
     "PyRunnerFuture": "weft.meta_schedule.runner.base",
+    "RayRunner": "weft.meta_schedule.runner.ray_runner",
     "RPCConfig": "weft.meta_schedule.runner.config",
     "RPCRunner": "weft.meta_schedule.runner.rpc_runner",
     "Runner": "weft.meta_schedule.runner.base",

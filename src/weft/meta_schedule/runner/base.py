@@ -13,6 +13,7 @@ from weft.support.errors import UnsupportedError
 
 _KINDS: Final = {
     "local": "weft.meta_schedule.runner.local_runner:LocalRunner",
+    "ray": "weft.meta_schedule.runner.ray_runner:RayRunner",
     "rpc": "weft.meta_schedule.runner.rpc_runner:RPCRunner",
 }
 
@@ -72,8 +73,8 @@ class Runner(Part):
 
     @staticmethod
     def create(kind: str = "local", *args: Any, **kwargs: Any) -> Runner:
-        """A runner of a kind: "local"."""
-        if kind == "local":
+        """A runner of a kind: "local", or "ray" for the machines of a cluster."""
+        if kind in ("local", "ray"):
             kwargs.pop("max_workers", None)
         runner: Runner = class_of_kind(_KINDS, kind, "Runner.create")(*args, **kwargs)
         return runner

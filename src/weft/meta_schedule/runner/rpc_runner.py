@@ -15,7 +15,7 @@ class RPCRunner(Runner):
         del args, kwargs
         raise UnsupportedError(
             "RPCRunner: weft has no RPC servers; measure on this machine with LocalRunner, and on "
-            "others by tuning there: databases of several machines merge"
+            "those of a Ray cluster with RayRunner"
         )
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> Sequence[RunnerFuture]:

@@ -18,7 +18,8 @@ from weft.meta_schedule.cost_model.base import CostModel
 from weft.meta_schedule.cost_model.random_model import RandomModel
 from weft.meta_schedule.database.base import Database
 from weft.meta_schedule.protocols import Varies
-from weft.meta_schedule.search_strategy.search import Beginning, Search, SearchingStrategy
+from weft.meta_schedule.search_strategy.base import SearchStrategy
+from weft.meta_schedule.search_strategy.search import Beginning, Search
 from weft.meta_schedule.search_strategy.trials import candidates_of, has_choices, replayed
 from weft.support.errors import IRValueError
 from weft.tir.schedule.schedule import Schedule
@@ -28,7 +29,7 @@ _EMPTY_BATCHES: Final = 5
 """So many batches without a new schedule end the search: the space is used up."""
 
 
-class EvolutionarySearch(SearchingStrategy):
+class EvolutionarySearch(SearchStrategy):
     """Searches with a database and a cost model.
 
     Args:
@@ -55,7 +56,6 @@ class EvolutionarySearch(SearchingStrategy):
         genetic_max_fail_count: int = 10,
         eps_greedy: float = 0.05,
     ) -> None:
-        super().__init__()
         shares = (init_measured_ratio, genetic_mutate_prob, eps_greedy)
         if population_size < 1 or not all(0 <= share <= 1 for share in shares):
             raise IRValueError(

@@ -6,7 +6,8 @@ import random
 from abc import abstractmethod
 
 from weft.meta_schedule.candidate import MeasureCandidate
-from weft.meta_schedule.search_strategy.search import Beginning, Search, SearchingStrategy
+from weft.meta_schedule.search_strategy.base import SearchStrategy
+from weft.meta_schedule.search_strategy.search import Beginning, Search
 from weft.meta_schedule.search_strategy.trials import (
     candidates_of,
     has_choices,
@@ -18,7 +19,7 @@ from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.trace import Trace
 
 
-class _Replay(SearchingStrategy):
+class _Replay(SearchStrategy):
     """What both strategies share.
 
     Args:
@@ -26,7 +27,6 @@ class _Replay(SearchingStrategy):
     """
 
     def __init__(self, max_fail_count: int = 100) -> None:
-        super().__init__()
         if max_fail_count < 1:
             raise IRValueError(f"max_fail_count: expected at least 1, got {max_fail_count}")
         self.max_fail_count = max_fail_count

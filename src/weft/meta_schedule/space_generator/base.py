@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, TypedDict
 
 from weft.ir.module import IRModule
 from weft.meta_schedule.kinds import class_of_kind
@@ -27,6 +27,14 @@ _KINDS: Final = {
     "union": f"{_FOLDER}.space_generator_union:SpaceGeneratorUnion",
 }
 _FUNCTION: Final = {"function": f"{_FOLDER}.schedule_fn:ScheduleFn"}
+
+
+class SpaceParts(TypedDict, total=False):
+    """What generators take by name and hand to ``SpaceGenerator``, which says what it means."""
+
+    sch_rules: Rules
+    postprocs: Postprocs
+    mutator_probs: Mutators
 
 
 class SpaceGenerator(Part):

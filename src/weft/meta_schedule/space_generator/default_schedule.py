@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from weft.codegen.backend import backend_of, has_backend
+from weft.dlight.apply import first_schedule
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
 from weft.meta_schedule.protocols import Context
-from weft.meta_schedule.space_generator.base import (
-    FROM_TARGET,
-    Mutators,
-    Postprocs,
-    Rules,
-    SpaceGenerator,
-)
+from weft.meta_schedule.space_generator.base import SpaceGenerator
 from weft.support.errors import ScheduleError
 from weft.target import Target
 from weft.tir.function import PrimFunc
@@ -25,21 +20,9 @@ class DefaultSchedule(SpaceGenerator):
 
     Nothing in it is sampled. ``tune_tir`` and ``tune_relax`` join it with the space of the target's
     rules, so that what they find is not slower than the default.
-
-    Args:
-        sch_rules: and the others as for each ``SpaceGenerator``.
-        postprocs: the postprocessors.
-        mutator_probs: the mutators.
     """
 
-    def __init__(
-        self,
-        sch_rules: Rules = FROM_TARGET,
-        postprocs: Postprocs = FROM_TARGET,
-        mutator_probs: Mutators = FROM_TARGET,
-    ) -> None:
-        super().__init__(sch_rules, postprocs, mutator_probs)
-        self._target: Target | None = None
+    _target: Target | None = None
 
     def _initialize_with_tune_context(self, context: Context) -> None:
         super()._initialize_with_tune_context(context)
@@ -50,15 +33,12 @@ class DefaultSchedule(SpaceGenerator):
         target, [function] = self._target, list(mod.functions.values())
         if target is None or not has_backend(target.kind) or not isinstance(function, PrimFunc):
             return []
-        for rule in backend_of(target).schedules(target):
-            try:
-                scheduled = rule.apply(function, target, False)
-            except ScheduleError:
-                continue
-            if scheduled is not None:
-                repeated = _repeated(mod, scheduled)
-                return [] if repeated is None else [repeated]
-        return []
+        try:
+            scheduled = first_schedule(function, backend_of(target).schedules(target), target)
+        except ScheduleError:
+            return []
+        repeated = None if scheduled is None else _repeated(mod, scheduled)
+        return [] if repeated is None else [repeated]
 
 
 def _repeated(mod: IRModule, scheduled: Schedule) -> Schedule | None:

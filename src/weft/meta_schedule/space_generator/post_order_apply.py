@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 from weft.ir.module import IRModule
 from weft.meta_schedule.annotations import SCHEDULE_RULE, annotation
@@ -11,13 +11,7 @@ from weft.meta_schedule.block_questions import is_there
 from weft.meta_schedule.protocols import Context
 from weft.meta_schedule.schedule_rule.apply_custom_rule import ApplyCustomRule
 from weft.meta_schedule.schedule_rule.base import ScheduleRule
-from weft.meta_schedule.space_generator.base import (
-    FROM_TARGET,
-    Mutators,
-    Postprocs,
-    Rules,
-    SpaceGenerator,
-)
+from weft.meta_schedule.space_generator.base import SpaceGenerator, SpaceParts
 from weft.support.errors import IRValueError
 from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
@@ -36,19 +30,13 @@ class PostOrderApply(SpaceGenerator):
 
     Args:
         f_block_filter: blocks for which it is false are left alone; it is given the block.
-        sch_rules: and the following, as in ``SpaceGenerator``.
-        postprocs: the postprocessors.
-        mutator_probs: the mutators.
+        parts: rules, postprocessors and mutators, as in ``SpaceGenerator``.
     """
 
     def __init__(
-        self,
-        f_block_filter: BlockFilter | None = None,
-        sch_rules: Rules = FROM_TARGET,
-        postprocs: Postprocs = FROM_TARGET,
-        mutator_probs: Mutators = FROM_TARGET,
+        self, f_block_filter: BlockFilter | None = None, **parts: Unpack[SpaceParts]
     ) -> None:
-        super().__init__(sch_rules, postprocs, mutator_probs)
+        super().__init__(**parts)
         self.f_block_filter = f_block_filter
         self._seed: int | None = None
 

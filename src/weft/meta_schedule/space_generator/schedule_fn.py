@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from weft.ir.module import IRModule
 from weft.meta_schedule.protocols import Context
-from weft.meta_schedule.space_generator.base import (
-    FROM_TARGET,
-    Mutators,
-    Postprocs,
-    Rules,
-    ScheduleFnType,
-    SpaceGenerator,
-)
+from weft.meta_schedule.space_generator.base import ScheduleFnType, SpaceGenerator, SpaceParts
 from weft.support.errors import IRTypeError
 from weft.tir.schedule.schedule import Schedule
 
@@ -21,19 +16,11 @@ class ScheduleFn(SpaceGenerator):
 
     Args:
         sch_fn: takes a schedule of the module; returns nothing, a schedule or a list of schedules.
-        sch_rules: rules; the function is not bound to use them.
-        postprocs: the postprocessors.
-        mutator_probs: the mutators.
+        parts: as in ``SpaceGenerator``; the function is not bound to use the rules.
     """
 
-    def __init__(
-        self,
-        sch_fn: ScheduleFnType,
-        sch_rules: Rules = FROM_TARGET,
-        postprocs: Postprocs = FROM_TARGET,
-        mutator_probs: Mutators = FROM_TARGET,
-    ) -> None:
-        super().__init__(sch_rules, postprocs, mutator_probs)
+    def __init__(self, sch_fn: ScheduleFnType, **parts: Unpack[SpaceParts]) -> None:
+        super().__init__(**parts)
         self.sch_fn = sch_fn
         self._seed: int | None = None
 

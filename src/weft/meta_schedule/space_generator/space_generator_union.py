@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, Unpack
 
 from weft.ir.module import IRModule
 from weft.meta_schedule.protocols import Context
-from weft.meta_schedule.space_generator.base import (
-    FROM_TARGET,
-    Mutators,
-    Postprocs,
-    Rules,
-    SpaceGenerator,
-)
+from weft.meta_schedule.space_generator.base import SpaceGenerator, SpaceParts
 from weft.tir.schedule.schedule import Schedule
 
 
@@ -22,19 +16,13 @@ class SpaceGeneratorUnion(SpaceGenerator):
 
     Args:
         space_generators: the generators.
-        sch_rules: and the following belong to the union as a whole.
-        postprocs: the postprocessors.
-        mutator_probs: the mutators.
+        parts: rules, postprocessors and mutators of the union as a whole, as in ``SpaceGenerator``.
     """
 
     def __init__(
-        self,
-        space_generators: Sequence[SpaceGenerator],
-        sch_rules: Rules = FROM_TARGET,
-        postprocs: Postprocs = FROM_TARGET,
-        mutator_probs: Mutators = FROM_TARGET,
+        self, space_generators: Sequence[SpaceGenerator], **parts: Unpack[SpaceParts]
     ) -> None:
-        super().__init__(sch_rules, postprocs, mutator_probs)
+        super().__init__(**parts)
         self.space_generators = list(space_generators)
 
     def _initialize_with_tune_context(self, context: Context) -> None:
