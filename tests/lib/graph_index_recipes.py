@@ -83,6 +83,14 @@ def _slice_scatter(p: Pool) -> str | None:
     return f"op.slice_scatter({x.name}, {part}, 0, 1, 1, {axis})"
 
 
+def _masked_scatter(p: Pool) -> str | None:
+    x = p.pick(_filled)
+    if x is None:
+        return None
+    mask = p.constant(np.arange(x.array.size).reshape(x.shape) % 3 == 1)
+    return f"op.masked_scatter({x.name}, {mask}, {x.name})"
+
+
 def _collapse_like(p: Pool) -> str | None:
     x = p.pick(lambda v: v.is_float and v.ndim >= 1)
     if x is None:
@@ -189,7 +197,8 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "hamming_window": _hamming, "gather_nd": _gather_nd, "scatter_nd": _scatter_nd,
     "index_tensor": _index_tensor, "index_put": _index_put, "meshgrid": _meshgrid,
     "dequantize": _dequantize, "collapse_sum_to": _collapse, "collapse_sum_like": _collapse_like,
-    "slice_scatter": _slice_scatter, "dynamic_strided_slice": _dynamic_slice,
+    "slice_scatter": _slice_scatter, "masked_scatter": _masked_scatter,
+    "dynamic_strided_slice": _dynamic_slice,
     "layout_transform": _layout_transform,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""

@@ -135,6 +135,14 @@ def test_scatter_nd(check, floats):
     check(topi.scatter_nd, [data, indices, updates], expected)
 
 
+def test_masked_scatter(check, floats):
+    data, source = floats(3, 4), floats(7)
+    mask = np.arange(12).reshape(3, 4) % 5 == 1
+    expected = data.copy()
+    expected[mask] = source[: mask.sum()]
+    check(topi.masked_scatter, [data, mask, source], expected)
+
+
 def test_errors_name_the_numbers():
     x = te.placeholder((2, 3))
     with pytest.raises(ValueError, match="expected both, values or indices"):

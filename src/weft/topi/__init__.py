@@ -104,7 +104,13 @@ from weft.topi.math import (
 )
 from weft.topi.reduction import all, any, argmax, argmin, collapse_sum, max, min, prod, sum
 from weft.topi.scan import cumprod, cumsum
-from weft.topi.scatter import index_put, scatter_elements, scatter_nd, slice_scatter
+from weft.topi.scatter import (
+    index_put,
+    masked_scatter,
+    scatter_elements,
+    scatter_nd,
+    slice_scatter,
+)
 from weft.topi.search import searchsorted
 from weft.topi.sort import argsort, sort, topk
 from weft.topi.transform import (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import PrimExpr, StringImm, as_prim_expr
 from weft.support.errors import IRValueError
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.ir_builder import BufferVar, IRBuilder
-from weft.tir.stmt import Stmt
+from weft.tir.stmt import AssertStmt, Evaluate, Stmt
 from weft.topi import tag
 from weft.topi.extents import (
     broadcast_indices,
@@ -162,6 +162,32 @@ def index_put(
             target[spot] = combine(target[spot], value)
 
     return _scatter(data, [*indices, values], emit, "index_put.generic")
+
+
+def masked_scatter(data: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """``data`` with the elements of ``source`` one after the other where ``mask`` holds.
+
+    The mask has the shape of the data. A kernel whose source has fewer elements than the mask has
+    true places stops with an error.
+    """
+    size = simplified(as_prim_expr(product(data.shape)))
+    length = simplified(as_prim_expr(product(source.shape)))
+    message = (
+        "masked_scatter: expected at least as many elements in the source as the mask has true "
+        "places, found fewer"
+    )
+
+    def emit(ib: IRBuilder, target: BufferVar, others: list[BufferVar]) -> None:
+        holds, given = others
+        taken = ib.allocate("int64", [1], "taken")
+        taken[0] = op.const(0, "int64")
+        with ib.for_range(0, size, "p") as p, ib.if_scope(holds[p]):
+            enough = op.less(taken[0], op.cast("int64", length))
+            ib.emit(AssertStmt(enough, StringImm(message), Evaluate(op.const(0))))
+            target[p] = given[taken[0]]
+            taken[0] = taken[0] + 1
+
+    return _scatter(data, [mask, source], emit, "masked_scatter.generic")
 
 
 def slice_scatter(

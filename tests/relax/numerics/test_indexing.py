@@ -35,6 +35,12 @@ def put(accumulate):
     return run
 
 
+def _with_places_filled(x, mask, source):
+    filled = x.copy()
+    np.place(filled, mask, source)
+    return filled
+
+
 def index_cases():
     def index(given, note=""):
         return Case(
@@ -82,6 +88,14 @@ def other_cases():
     yield row(
         "slice_scatter", [t("n", 3), t("n", 1)], lambda x, s: np.concatenate([s, x[:, 1:]], 1),
         0, 1, 1, 1, sizes=N, note="symbolic",
+    )  # fmt: skip
+    yield row(
+        "masked_scatter", [t("n", 3), t("n", 3, dtype="bool"), t("n", 5)],
+        _with_places_filled, sizes=N, note="symbolic",
+    )  # fmt: skip
+    yield row(
+        "masked_scatter", [t(2, 4, dtype="int8"), t(2, 4, dtype="bool"), t(8, dtype="int8")],
+        _with_places_filled,
     )  # fmt: skip
     for right in (False, True):
         for kind, fill in (("float32", [NAN, 1.0, -INF, INF, 2.0, 1.5]), ("int32", [3, -9, 1, 2])):

@@ -288,3 +288,31 @@ def slice_scatter(
     input_tensor: Expr, src: Expr, start: Prim, end: Prim, step: Prim = 1, axis: int = 0
 ) -> None:
     """The input with the slice ``start:end:step`` along an axis replaced by src."""
+
+
+def infer_masked_scatter(call: Call) -> TensorStructInfo:
+    """As the data; the mask, of booleans, has its shape."""
+    info, mask, source = [tensor(call, index) for index in range(3)]
+    common_dtype(call, [info, source])
+    if mask.dtype not in ("bool", VOID):
+        raise IRTypeError(f"{call.op.name}: mask: expected bool, got {mask.dtype}")
+    check_same_dims(call, dims_of(info), dims_of(mask), "mask")
+    return info
+
+
+def _lower_masked_scatter(bb: Builder, call: Call) -> RelaxExpr:
+    return bb.call_te(topi.masked_scatter, *call.args)
+
+
+@operator(
+    "relax.masked_scatter",
+    infer_masked_scatter,
+    legalize=_lower_masked_scatter,
+    requires=same_shape(0, 1),
+    numpy=reference.masked_scatter,
+)
+def masked_scatter(data: Expr, mask: Expr, source: Expr) -> None:
+    """The data with the elements of source, one after the other, where the mask holds.
+
+    A call whose source has fewer elements than the mask has true places is an error.
+    """

@@ -10,6 +10,7 @@ from tests.lib.onnx_models import check, info, model, node, run, uniform
 from weft import relax
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.coverage import operator_coverage
+from weft.relax.frontend.onnx.node_order import in_order
 
 pytestmark = pytest.mark.onnx
 
@@ -266,3 +267,34 @@ def test_the_caller_s_converter_comes_before_arithmetic_at_import():
     proto = model([node("Add", "a b", "y")], [], ["y"],
                   constants={"a": np.array([5]), "b": np.array([3])})  # fmt: skip
     np.testing.assert_array_equal(run(from_onnx(proto, custom_converters={"Add": negated})), [2])
+
+
+def doubling_loop():
+    """x doubled n times, and x itself; a state is kept by two Identity nodes."""
+    body = helper.make_graph(
+        [node("Identity", "step", "kept"), node("Identity", "same_in", "step"),
+         node("Add", "now shared", "next"), node("Sub", "now zero", "shared"),
+         node("Identity", "go_in", "go")],
+        "body",
+        [info("i", "int64", []), info("go_in", "bool", []), info("now", shape=[2]),
+         info("same_in", shape=[2])],
+        [info("go", "bool", []), info("next", shape=[2]), info("kept", shape=[2])],
+    )  # fmt: skip
+    nodes = [node("Add", "last same", "y"), node("Loop", "n yes x x", "last same", body=body),
+             node("Sub", "x x", "zero")]  # fmt: skip
+    inputs = [info("n", "int64", []), info("x", shape=[2])]
+    return model(nodes, inputs, ["y"], 21, {"yes": np.array(True)})
+
+
+def test_nodes_in_any_order_are_sorted():
+    """As onnxruntime does: in the graph, in a graph inside, which reads what stands behind it."""
+    x = np.array([1.0, -3.0], "float32")
+    result = run(from_onnx(doubling_loop()), np.array(3), x)
+    np.testing.assert_array_equal(result, 9 * x)
+
+
+def test_sorted_nodes_keep_the_order_of_the_file_where_they_may():
+    nodes = [node("Relu", "c", "d"), node("Relu", "x", "a"), node("Relu", "x", "b"),
+             node("Relu", "a", "c")]  # fmt: skip
+    assert [item.output[0] for item in in_order(nodes)] == ["a", "b", "c", "d"]
+    assert in_order(nodes[1:]) == nodes[1:]

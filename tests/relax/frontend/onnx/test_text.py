@@ -242,3 +242,22 @@ def test_ngrams_are_counted_as_by_hand(seed):
         window = rows[row, start : start + (size - 1) * step + 1 : step]
         wanted[row, columns[gram]] += np.array_equal(window, grams[gram])
     np.testing.assert_array_equal(totals, wanted)
+
+
+def test_a_number_chooses_a_word_of_the_model():
+    """Gather reads a table of words that is an initializer, as a model of letters to sounds has."""
+    places = info("places", "int64", ["n", 2])
+    nodes = [node("Gather", "sounds places", "chosen"), node("Reshape", "chosen all", "flat")]
+    sounds = words("ah", "oh", "ee")
+    constants = {"sounds": sounds, "all": np.array([-1])}
+    choose = compiled(nodes, [places], ["chosen", "flat"], **constants)
+    chosen, flat = choose(np.array([[2, 0], [1, -1]]))
+    assert chosen.tolist() == [["ee", "ah"], ["oh", "ee"]]
+    assert flat.tolist() == ["ee", "ah", "oh", "ee"]
+
+
+def test_a_number_chooses_a_word_where_text_comes_in_too():
+    nodes = [node("Gather", "sounds places", "chosen"), node("Concat", "chosen given", "y", axis=0)]
+    inputs = [info("places", "int64", ["n"]), text("given", ["m"])]
+    join = compiled(nodes, inputs, ["y"], sounds=words("ah", "oh"))
+    assert join(np.array([1, 0]), words("new", "oh")).tolist() == ["oh", "ah", "new", "oh"]

@@ -124,6 +124,12 @@ def test_a_value_that_nothing_defines():
         from_onnx(proto)
 
 
+def test_nodes_that_need_each_other():
+    ring = [node("Add", "x b", "a"), node("Relu", "a", "b"), node("Neg", "b", "y")]
+    with pytest.raises(OnnxModelError, match=r"node '' \(output '[ab]'\) needs its own result"):
+        from_onnx(model(ring, [info("x", shape=[2])], ["y"]))
+
+
 def test_shapes_of_nodes_that_contradict_name_the_node():
     proto = model([helper.make_node("Add", ["x", "z"], ["y"], name="sum")],
                   [info("x", shape=[2]), info("z", shape=[3])], ["y"])  # fmt: skip

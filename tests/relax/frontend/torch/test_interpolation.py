@@ -103,7 +103,7 @@ def test_an_axis_that_keeps_its_extent_is_copied(mode, extents):
         assert torch.equal(got, torch.where(x > 1, torch.inf, x))
 
 
-COUNTS = [(8, 376), (8, 436), (10, 4), (3, 12), (5, 10), (6, 6)]
+COUNTS = [(8, 376), (8, 436), (2, 110), (10, 4), (3, 12), (5, 10), (6, 6)]
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
@@ -141,24 +141,43 @@ def test_nearest_of_symbolic_extents_takes_the_pixel_of_torch(mode, factor):
         torch.testing.assert_close(torch.as_tensor(compiled(x)[0]), model(x)[0], rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_nearest_of_symbolic_images_takes_the_pixel_of_torch(dtype):
+    """Images up to 128 (height and width together) have another rounding than larger ones."""
+    modes = ("nearest", "nearest-exact")
+    ways = [{"size": (1, 110), "mode": mode} for mode in modes]
+    ways += [{"size": (1, 436), "mode": mode} for mode in modes]
+    ways += [{"scale_factor": (1, 27.5), "mode": mode} for mode in modes]
+    model, width = Resized(*ways), torch.export.Dim("width", min=2, max=64)
+    images = [torch.arange(8, dtype=dtype).reshape(1, 1, 1, 8)] * len(ways)
+    dims = ({3: width},) * len(ways)
+    compiled = weft.compile(model, tuple(images), dynamic_shapes=(dims,), cache=False)
+    for extent in (2, 3, 8, 13):
+        images = [torch.arange(extent, dtype=dtype).reshape(1, 1, 1, extent)] * len(ways)
+        for got, want in zip(compiled(*images), model(*images), strict=True):
+            torch.testing.assert_close(torch.as_tensor(got), want, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("kind", ["nearest", "exact"])
 @pytest.mark.parametrize(
     ("dtype", "rank"),
-    [("float32", 1), ("float32", 2), ("float32", 3), ("uint8", 2), ("float64", 1), ("float64", 3)],
-)
+    [("float32", 1), ("float32", 2), ("float32", 3), ("uint8", 2), ("float64", 1), ("float64", 2),
+     ("float64", 3)],
+)  # fmt: skip
 def test_table_of_nearest_places(kind, dtype, rank):
     rng = np.random.default_rng(0)
     mode = "nearest" if kind == "nearest" else "nearest-exact"
     for extent, count in rng.integers(1, [30, 600], (300, 2)).tolist():
         x = torch.arange(extent).to(getattr(torch, dtype)).reshape(*[1] * (rank + 1), extent)
         want = F.interpolate(x, size=(1,) * (rank - 1) + (count,), mode=mode).reshape(-1).int()
-        got = nearest_places((extent, count, None), kind, dtype, rank)
+        image = count + 1 if rank == 2 else None
+        got = nearest_places((extent, count, None), kind, dtype, image)
         assert want.tolist() == got.tolist(), (extent, count)
 
 
 def test_tables():
-    assert nearest_places((8, 376, None), "nearest", "float32", 2)[47] == 0
-    assert nearest_places((8, 376, None), "nearest", "float64", 1)[47] == 1
+    assert nearest_places((8, 376, None), "nearest", "float32", 377)[47] == 0
+    assert nearest_places((8, 376, None), "nearest", "float64")[47] == 1
     weights, bits = fixed_point(np.array([[-0.1, 1.1]]))
     assert bits == 14
     assert weights.tolist() == [[-1638, 18022]]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import weft
 from tests.lib.aten import check_model, check_overload
 from tests.lib.aten_samples import check_calls
 
@@ -109,3 +110,30 @@ def test_a_mask_that_holds_nowhere_needs_no_elements():
         Filled(), torch.randn(5, 4), torch.randn(20), dynamic_shapes=({}, {0: k}),
         others=[(-torch.ones(5, 4), torch.randn(0)), (torch.ones(5, 4), torch.randn(21))],
     )  # fmt: skip
+
+
+class FilledAtHigh(torch.nn.Module):
+    """Elements of one tensor at those places of another that are above one half."""
+
+    def forward(self, x, source):
+        return x.masked_scatter(x > 0.5, source)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)], ids=["vector", "matrix"])
+def test_a_source_with_too_few_elements_is_an_error(shape):
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    model = weft.compile(FilledAtHigh(), (x, torch.ones(shape)))
+    assert model(x, torch.tensor([3.0, 4.0]).reshape(shape)).tolist() == [[3.0, 0.0], [4.0, 0.0]]
+    with pytest.raises(weft.TVMError, match="masked_scatter: expected at least as many elements"):
+        model(torch.ones(2, 2), torch.ones(shape))
+    assert model(x, torch.zeros(shape)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_source_of_symbolic_length_with_too_few_elements_is_an_error():
+    k = torch.export.Dim("k", min=0, max=64)
+    x = torch.tensor([1.0, 0.0, 1.0])
+    model = weft.compile(FilledAtHigh(), (x, torch.ones(5)), dynamic_shapes=({}, {0: k}))
+    assert model(x, torch.tensor([3.0, 4.0])).tolist() == [3.0, 0.0, 4.0]
+    for count in (0, 1):
+        with pytest.raises(weft.TVMError, match="masked_scatter: expected at least as many"):
+            model(x, torch.ones(count))

@@ -25,6 +25,7 @@ from weft.relax.frontend.onnx.blocks import opened_block
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.errors import ConstantNeededError
 from weft.relax.frontend.onnx.loop_states import State, TensorState, state_of
+from weft.relax.frontend.onnx.node_order import in_order
 from weft.relax.frontend.onnx.protos import GraphProto
 from weft.relax.frontend.onnx.results import flat_expr
 from weft.relax.frontend.onnx.run_sequences import run_sequence
@@ -79,7 +80,7 @@ def _kept_states(
     ``skipped`` are the numbers of the body's inputs and outputs before those of the states.
     """
     origins = {name: name for name in [value.name for value in body.input]}
-    for node in body.node:
+    for node in in_order(body.node):
         if node.op_type == "Identity" and node.input[0] in origins:
             origins[node.output[0]] = origins[node.input[0]]
     before, after = [value.name for value in body.input], [value.name for value in body.output]

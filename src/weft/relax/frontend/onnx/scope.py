@@ -57,8 +57,7 @@ class Scope:
                 return scope.names[name]
             scope = scope.outer
         raise OnnxModelError(
-            f"the value {name!r} is used but nothing defines it; nodes must stand in the order in "
-            "which they are computed"
+            f"the value {name!r} is used but nothing defines it: no input, no initializer, no node"
         )
 
     def opset(self, domain: str) -> int:

@@ -62,11 +62,13 @@ def places_of_texts(
     Raises OnnxNodeError for text and dicts that the operator cannot pass on.
     """
     strange = [value for value in inputs if isinstance(value, TextValue | MapValue)]
-    if name in TAKES or not (strange or (name in JOINS | COMPARES and any(map(is_text, inputs)))):
+    passes = name in MOVES | JOINS | COMPARES and any(map(is_text, inputs))
+    if name in TAKES or not (strange or passes):
         return inputs, None
     first, *others = inputs
-    if name in MOVES and isinstance(first, TextValue) and not any(map(is_text, others)):
-        return [first.index, *others], first.texts
+    if name in MOVES and first is not None and is_text(first) and not any(map(is_text, others)):
+        moved = _as_text_value(context, first)
+        return [moved.index, *others], moved.texts
     texts = [value for value in inputs if value is not None and is_text(value)]
     if name not in JOINS | COMPARES or any(isinstance(value, MapValue) for value in strange):
         context.fail(
@@ -74,13 +76,26 @@ def places_of_texts(
             "expected numbers; compute with the numbers of the classes and look the texts up "
             "afterwards"
         )
-    table = context.translator.text_table
-    common: Texts = tuple(dict.fromkeys(_all_of(texts))) if table is None else table
+    common = _common_table(context, texts)
     given = [
         context.value(places_in(context, value, common)) if is_text(value) else value
         for value in inputs
     ]
     return given, common if name in JOINS else None
+
+
+def _common_table(context: Context, texts: Sequence[GraphValue]) -> Texts:
+    """The table of the model, or one of the texts that values may have."""
+    table = context.translator.text_table
+    return tuple(dict.fromkeys(_all_of(texts))) if table is None else table
+
+
+def _as_text_value(context: Context, value: GraphValue) -> TextValue:
+    """A text, also of an initializer, as places in a table."""
+    if isinstance(value, TextValue):
+        return value
+    texts = _common_table(context, [value])
+    return TextValue(context.value(places_in(context, value, texts)), texts)
 
 
 def is_text(value: GraphValue | None) -> bool:

@@ -40,6 +40,7 @@ from weft.relax.frontend.onnx.functions import (
     schema_body,
 )
 from weft.relax.frontend.onnx.known import claim_of, fold
+from weft.relax.frontend.onnx.node_order import in_order
 from weft.relax.frontend.onnx.protos import (
     Attributes,
     FunctionProto,
@@ -196,7 +197,8 @@ class Translator:
         return [inner.get(name) for name in names]
 
     def nodes(self, nodes: Sequence[NodeProto], scope: Scope, outputs: Sequence[str]) -> None:
-        """Translate nodes in order; ``outputs`` are the names that are wanted of them."""
+        """Translate nodes; ``outputs`` are the names that are wanted of them."""
+        nodes = in_order(nodes)
         for place, node in enumerate(nodes):
             try:
                 self.node(node, scope)

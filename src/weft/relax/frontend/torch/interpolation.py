@@ -22,29 +22,37 @@ CUBIC_ANTIALIAS: Final = -0.5
 """That of its cubic kernel with antialias, as PIL's."""
 MOST_BITS: Final = 22
 """The most bits of the fraction of a weight in fixed point."""
+SMALL_IMAGE: Final = 128
+"""The largest sum of height and width of images for which torch has a kernel of its own."""
 
 
-def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> np.ndarray:
+def nearest_places(sizes: Sizes, kind: str, dtype: str, image: int | None = None) -> np.ndarray:
     """For each new element the index of the old one that it copies.
 
-    torch computes positions in float64 and rounds them to float32 at the end. Images (rank 2) have
-    a rule of their own: the factor is ignored for an axis that keeps its extent or doubles it. (For
-    images with channels last torch fuses no multiplication with an addition, and may take another
-    element where the exact position is a whole number.)
+    torch computes positions in float64 and rounds them to float32 at the end. For images ``image``
+    is the new height plus the new width, as torch has a kernel for small ones, up to 128, in which
+    positions are products in float32, whatever the type of the image. (It takes this kernel for
+    larger ones, too, where four or more channels lie last in memory, which is not known here.) For
+    images the factor is ignored along an axis that keeps its extent or doubles it.
 
-    >>> nearest_places((8, 376, None), "nearest", "float32", 2)[46:49]  # 47 * (8 / 376) < 1
+    >>> nearest_places((8, 376, None), "nearest", "float32")[46:49]  # 47 * (8 / 376) < 1
     array([0, 0, 1])
     """
     extent, count, factor = sizes
     places = np.arange(count)
-    if kind == "nearest" and rank == 2 and count in (extent, 2 * extent):
+    if kind == "nearest" and image is not None and count in (extent, 2 * extent):
         return places // (count // extent) if extent else places
-    real: type[np.floating] = np.float64 if dtype == "float64" else np.float32
+    is_small = image is not None and image <= SMALL_IMAGE
+    is_wide = dtype == "float64" and not is_small
+    real: type[np.floating] = np.float64 if is_wide else np.float32
     scale = real(1 / factor) if factor else real(extent) / real(max(count, 1))
-    middle = 0.5 if kind == "exact" else 0.0
-    exact = (places + middle) * np.float64(scale) - middle  # one fused operation in torch
-    positions = np.floor((exact.astype(real) + real(middle)).astype("float32"))
-    return np.asarray(np.minimum(positions.astype("int64"), extent - 1))
+    middle = real(0.5 if kind == "exact" else 0.0)
+    if is_small:
+        positions = (places.astype(real) + middle) * scale
+    else:
+        exact = (places + float(middle)) * float(scale) - float(middle)  # one operation in torch
+        positions = (exact.astype(real) + middle).astype("float32")
+    return np.asarray(np.minimum(np.floor(positions).astype("int64"), extent - 1))
 
 
 def weighted_rows(sizes: Sizes, kind: str, corners: bool) -> list[Row]:

@@ -14,7 +14,12 @@ from weft.relax import op
 from weft.relax.expr import Expr, RelaxLike, ShapeExpr, const
 from weft.relax.frontend.resampling_kernels import kernel_weights
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.interpolation import CUBIC, CUBIC_ANTIALIAS, MOST_BITS
+from weft.relax.frontend.torch.interpolation import (
+    CUBIC,
+    CUBIC_ANTIALIAS,
+    MOST_BITS,
+    SMALL_IMAGE,
+)
 from weft.tir import op as tir_op
 
 Axis = tuple[Extent, Extent, float | None]
@@ -22,22 +27,40 @@ Axis = tuple[Extent, Extent, float | None]
 _WIDE: Final = "float64"
 
 
-def symbolic_places(context: Context, axis: Axis, kind: str, rank: int) -> Expr:
+def symbolic_places(context: Context, axis: Axis, kind: str, image: Extent | None = None) -> Expr:
     """``nearest_places`` of an axis, as a tensor that the program computes."""
+    if image is None:
+        return _nearest_places(context, axis, kind, (False, False))
+    if isinstance(image, int):
+        return _nearest_places(context, axis, kind, (True, image <= SMALL_IMAGE))
+    small, large = [
+        _nearest_places(context, axis, kind, (True, is_small)) for is_small in (True, False)
+    ]
+    is_small = op.less_equal(_number(context, image), _wide(float(SMALL_IMAGE)))
+    return context.emit(op.where(is_small, small, large))
+
+
+def _nearest_places(context: Context, axis: Axis, kind: str, image: tuple[bool, bool]) -> Expr:
+    """The places in an image (or not), which is small (or not)."""
     extent, count, factor = axis
-    real = "float64" if context.dtype == "float64" else "float32"
+    is_image, is_small = image
+    real = "float64" if context.dtype == "float64" and not is_small else "float32"
     emit, cast = context.emit, context.cast
     before, after = [_number(context, number) for number in (extent, count)]
     ratio = emit(op.divide(cast(before, real), cast(emit(op.maximum(after, _wide(1.0))), real)))
     scale = ratio
     if factor is not None:
         scale = const(1 / factor, real)
-        if kind == "nearest" and rank == 2:
+        if kind == "nearest" and is_image:
             keeps = op.logical_or(op.equal(after, before), op.equal(after, before * 2.0))
             scale = emit(op.where(keeps, ratio, scale))
     middle = 0.5 if kind == "exact" else 0.0
-    exact = emit((_rows(context, count) + middle) * cast(scale, _WIDE) - middle)
-    moved = emit(op.add(cast(exact, real), const(middle, real)))
+    centres = emit(_rows(context, count) + middle)
+    if is_small:
+        moved = emit(op.multiply(cast(centres, real), scale))
+    else:
+        exact = emit(centres * cast(scale, _WIDE) - middle)
+        moved = emit(op.add(cast(exact, real), const(middle, real)))
     place = cast(emit(op.floor(cast(moved, "float32"))), "int64")
     return _inside(context, place, extent)
 

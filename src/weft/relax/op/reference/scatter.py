@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.relax.op.reference.index import check_indices
 from weft.relax.op.reference.rule import wide
+from weft.support.errors import IRValueError
 
 _COMBINE = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -100,4 +101,17 @@ def slice_scatter(
     chosen = [slice(None)] * written.ndim
     chosen[axis] = slice(start, end, step)
     written[tuple(chosen)] = src
+    return written
+
+
+def masked_scatter(data: np.ndarray, mask: np.ndarray, source: np.ndarray) -> np.ndarray:
+    """The data with the elements of source, one after the other, where the mask holds."""
+    written = data.copy()
+    count = int(mask.sum())
+    if count > source.size:
+        raise IRValueError(
+            f"masked_scatter: expected at least {count} elements in the source, as many as the "
+            f"mask has true places, found {source.size}"
+        )
+    written[mask] = source.ravel()[:count]
     return written

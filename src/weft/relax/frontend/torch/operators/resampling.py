@@ -18,6 +18,7 @@ from weft.relax.expr import Constant, Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.interpolation import (
     CUBIC,
+    SMALL_IMAGE,
     fixed_point,
     nearest_places,
     tables,
@@ -92,7 +93,8 @@ def resampled(
 
 def _nearest(context: Context, tensor: Expr, kind: str, axes: Sequence[Axis]) -> Expr:
     rank, dtype = len(axes), context.dtype
-    if all(_is_copied_evenly(axis, kind, dtype, rank) for axis in axes):
+    image = axes[0][1] + axes[1][1] if rank == 2 else None
+    if all(_is_copied_evenly(axis, kind, dtype, image) for axis in axes):
         return _RESIZE[rank](
             tensor,
             [count for _, count, _ in axes],
@@ -103,16 +105,18 @@ def _nearest(context: Context, tensor: Expr, kind: str, axes: Sequence[Axis]) ->
         )
     for number, (extent, count, factor) in enumerate(axes):
         axis = len(context.shape) - rank + number
-        if isinstance(extent, int) and isinstance(count, int):
-            table = nearest_places((extent, count, factor), kind, dtype, rank)
-            places: Expr = const(table, "int64")
+        sizes = (extent, count, factor)
+        if not isinstance(extent, int) or not isinstance(count, int):
+            places = symbolic_places(context, sizes, kind, image)
+        elif image is None or isinstance(image, int):
+            places = const(nearest_places((extent, count, factor), kind, dtype, image), "int64")
         else:
-            places = symbolic_places(context, (extent, count, factor), kind, rank)
+            places = symbolic_places(context, sizes, kind, image)
         tensor = context.emit(op.take(tensor, places, axis))
     return tensor
 
 
-def _is_copied_evenly(axis: Axis, kind: str, dtype: str, rank: int) -> bool:
+def _is_copied_evenly(axis: Axis, kind: str, dtype: str, image: Extent | None) -> bool:
     """Whether each element is taken ``count / extent`` times, also as torch rounds positions."""
     extent, count, factor = axis
     if isinstance(extent, int) and isinstance(count, int):
@@ -124,8 +128,9 @@ def _is_copied_evenly(axis: Axis, kind: str, dtype: str, rank: int) -> bool:
     else:
         times, count = int(factor), int(factor) * (_FEW_PIXELS // int(factor) + 1)
         extent = count // times
-    places = nearest_places((extent, count, factor), kind, dtype, rank)
-    return bool((places == np.arange(count) // times).all())
+    sums = [image] if image is None or isinstance(image, int) else [SMALL_IMAGE, SMALL_IMAGE + 1]
+    tables = [nearest_places((extent, count, factor), kind, dtype, size) for size in sums]
+    return all(bool((places == np.arange(count) // times).all()) for places in tables)
 
 
 # Weighted

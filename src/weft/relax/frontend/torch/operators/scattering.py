@@ -290,17 +290,10 @@ def put(context: Context, self: Expr, index: Expr, source: Expr, accumulate: boo
 def masked_scatter(context: Context, self: Expr, mask: Expr, source: Expr) -> Expr:
     """Where the mask holds, the elements of the source one after the other."""
     shape = context.shape
-    if context.static(context.dims(source)) and 0 in context.dims(source):
-        return op.broadcast_to(self, shape)
+    whole = context.emit(op.broadcast_to(self, shape))
     holds = context.emit(op.broadcast_to(op.astype(mask, "bool"), shape))
-    flat = context.emit(op.reshape(context.cast(holds, "int64"), [-1]))
-    ranks = op.subtract(op.cumsum(flat, 0), context.operand(1, "int64"))
-    elements = context.emit(op.reshape(source, [-1]))
-    if not context.static(context.dims(source)):  # there may be none, where the mask never holds
-        spare = op.zeros([1], context.dtype_of(source))
-        elements = context.emit(op.concat([elements, spare], 0))
-    chosen = op.take(elements, ranks, 0, mode="clip")
-    return op.where(holds, op.reshape(chosen, shape), self)
+    flat = [context.emit(op.reshape(item, [-1])) for item in (whole, holds, source)]
+    return op.reshape(context.emit(op.masked_scatter(*flat)), shape)
 
 
 # Slices
