@@ -327,6 +327,7 @@ INFOS = {
 }  # fmt: skip
 SPECIAL = {
     "where": [T(3, dtype="bool"), T(3), T(3)],
+    "masked_scatter": [T(3), T(3, dtype="bool"), T(3)],
     "outer": [T(3), T(4)],
     "grouped_matmul": [T(7, 3), T(2, 3, 4), T(2, dtype="int32")],
     "couple_pairs": [T(5, 3, 3)],

@@ -358,8 +358,16 @@ def has_masked_form(loop: For, analyzer: Analyzer) -> bool:
     """Whether a vectorized loop has the annotation ``MASKED_LANES`` and a form with masks."""
     if MASKED_LANES not in loop.annotations or not isinstance(loop.extent, IntImm):
         return False
+    return has_vector_form(loop, loop.extent.value, analyzer, ())
+
+
+def has_vector_form(
+    loop: For, lanes: int, analyzer: Analyzer, unrolled: Collection[Var] | None = None
+) -> bool:
+    """Whether ``lanes`` iterations of a loop can be computed at once (see ``vectorized``)."""
     try:
-        Vectorizer(loop.loop_var, loop.min, loop.extent.value, analyzer, ()).visit(loop.body)
+        for part in stmt_list(loop.body):
+            Vectorizer(loop.loop_var, loop.min, lanes, analyzer, unrolled).visit(part)
     except NotVectorizable:
         return False
     return True

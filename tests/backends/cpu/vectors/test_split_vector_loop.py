@@ -58,6 +58,23 @@ def test_what_is_one_vector_stays(becomes, extent):
     becomes(SplitVectorLoop(), before, before)
 
 
+@pytest.mark.parametrize("extent", [24, 200, 615])
+def test_a_loop_without_a_vector_form_is_one_serial_loop(becomes, extent):
+    """In parts, it would be as many scalar instructions as iterations after LLVM unrolls them."""
+
+    @T.prim_func
+    def before(a: T.Buffer((extent, 19), "int32"), c: T.Buffer((extent,), "int32")):
+        for i in T.vectorized(extent):
+            c[i] = a[i, 3] + 1
+
+    @T.prim_func
+    def expected(a: T.Buffer((extent, 19), "int32"), c: T.Buffer((extent,), "int32")):
+        for i in range(extent):
+            c[i] = a[i, 3] + 1
+
+    becomes(SplitVectorLoop(), before, expected)
+
+
 def test_many_vectors_are_a_loop_of_long_ones(becomes):
     @T.prim_func
     def before(a: T.Buffer((615,), "int32"), c: T.Buffer((615,), "int16")):

@@ -11,6 +11,8 @@ loop, but keeps one of 16 lanes and one of 8 in registers. Runs before Vectorize
 - If indices are computed with floats, as in resized images, up to 64 vectors follow each other
   without a loop, so that ShuffleLoad knows which elements each one picks.
 - Vectors of float16 that are added or multiplied have eight lanes.
+- A loop that has no vector form, as one that loads every 19th element, becomes one serial loop:
+  in parts it would have as many scalar instructions as iterations, over which LLVM takes seconds.
 - An unrolled loop whose variable decides the extents of vectorized loops is unrolled here.
 """
 
@@ -30,6 +32,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.vectorize_loop import has_vector_form
 
 SHORTEST: Final = 4
 PADDED: Final = 16
@@ -49,7 +52,12 @@ _MOST_KNOWN: Final = 64
 
 
 class _Split(Mutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.analyzer = Analyzer()
+
     def visit_For(self, loop: For) -> Stmt:
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         if isinstance(loop.extent, IntImm) and _decides_lengths(loop):
             return seq(*[self.visit(_iteration(loop, at)) for at in range(loop.extent.value)])
         visited: For = self.visit_default(loop)
@@ -63,6 +71,8 @@ class _Split(Mutator):
             return _long(visited, extent, _HALVES)
         if extent <= PADDED or (is_power and extent <= LONGEST):
             return visited
+        if not has_vector_form(visited, PADDED, self.analyzer):
+            return visited.with_(kind=ForKind.SERIAL)
         lanes = extent & -extent  # the largest power of two that divides it
         lanes = min(max(lanes, PADDED), LONGEST)
         if _MOST_KNOWN * PADDED >= extent and _computes_places(visited):
