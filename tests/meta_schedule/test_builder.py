@@ -244,7 +244,7 @@ def test_kinds_and_classes_of_users():
     with pytest.raises(UnsupportedError, match=r"PyBuilder|Builder\.build: override it"):
         PyBuilder().build([INPUT])
     assert isinstance(Builder.create("local", max_workers=1), LocalBuilder)
-    with pytest.raises(IRValueError, match="expected a kind of 'local', got 'remote'"):
+    with pytest.raises(IRValueError, match="expected a kind of 'local', 'ray', got 'remote'"):
         Builder.create("remote")
 
 
