@@ -45,7 +45,7 @@ from weft.tir.transform.prim_func_pass import make_pass
 
 _REPEATABLE: Final = (CallEffectKind.Pure, CallEffectKind.ExprAnnotation)
 """Effects of calls that may be computed in another place."""
-_MOST_LOADS: Final = 64
+MOST_LOADS: Final = 64
 """Loads that a block may have for each of another one that reads its element several times."""
 
 
@@ -146,7 +146,7 @@ class _Stages:
         if [axis.dtype for axis in reader.axes] != [axis.dtype for axis in producer.axes]:
             return None
         count = len(reader.loads_of(buffer))
-        return None if count > 1 and count * producer.loads > _MOST_LOADS else other
+        return None if count > 1 and count * producer.loads > MOST_LOADS else other
 
     def _inline(self, number: int, producer: _Stage, other: int) -> None:
         reader, buffer = self.stages[other], producer.store.buffer

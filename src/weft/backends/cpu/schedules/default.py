@@ -47,9 +47,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.joined_index import walks
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
-
-_MOST_LOADS: Final = 64
-"""Loads that a block reads several times in another one may have there after it was inlined."""
+from weft.tir.transform.inline_elementwise import MOST_LOADS
 
 Program = Callable[[Schedule], bool]
 
@@ -351,7 +349,7 @@ def _multiplies(nest: Nest, consumer: Nest) -> bool:
     """
     written = nest.stores[0].buffer
     reads = sum(load.buffer is written for load in consumer.loads)
-    return reads > 1 and reads * len(nest.loads) > _MOST_LOADS
+    return reads > 1 and reads * len(nest.loads) > MOST_LOADS
 
 
 def _repeats(consumer: Nest) -> bool:

@@ -54,8 +54,8 @@ _OTHERS: Final = 12
 _MOST_UNROLLED: Final = 16
 """Operations on an element after a reduction up to which the rows of a tile are unrolled for them.
 
-A chain of a quantised network has 30 to 80. For 12 rows of two vectors LLVM took twice as long as
-for one, and the code was 4 % slower, as sums and what is computed of them do not fit registers.
+Chains of quantised networks have many more. Unrolled, they take LLVM long, and sums and what is
+computed of them do not fit the registers together.
 """
 _NEAR: Final = 64
 """Two rows at most this many elements apart count as neighbours, as two pixels are."""
