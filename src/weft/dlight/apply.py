@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.dlight.decisions import as_tuned
-from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
@@ -19,9 +17,7 @@ from weft.support.recursion import deep_recursion
 from weft.target.target import Target, target_meant
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
-
-SCHEDULED = "tir.is_scheduled"
-"""The attribute of functions that have a schedule."""
+from weft.tir.scheduled import SCHEDULED, is_scheduled
 
 
 class ScheduleRule(ABC):
@@ -87,12 +83,6 @@ def _scheduled(name: str, func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> Pr
     except Exception as error:
         error.add_note(f"in function {name}")
         raise
-
-
-def is_scheduled(func: PrimFunc) -> bool:
-    """Whether a function has the attribute ``tir.is_scheduled``."""
-    value: Any = func.attrs.get(SCHEDULED)
-    return bool(value.value if isinstance(value, IntImm) else value)
 
 
 def scheduled(func: PrimFunc, rules: Sequence[ScheduleRule]) -> PrimFunc | None:

@@ -181,7 +181,7 @@ def store(key: str, model: CompiledModel) -> None:
     if path is None or sum([array._array.nbytes for array in model.program.constants]) > limit // 2:
         return
     try:
-        write_file(path, model.to_bytes(), durable=False)
+        write_file(path, model.to_artifact().writer(), durable=False)
     except (ArtifactError, NotImplementedError):
         return
     sweep(path.parent, limit)

@@ -16,6 +16,7 @@ from weft.support.errors import IRValueError
 from weft.target import Target
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.scheduled import SCHEDULED, is_scheduled
 
 logger = logging.getLogger("weft.meta_schedule")
 
@@ -35,7 +36,7 @@ def MetaScheduleApplyDatabase(  # noqa: N802 - TVM's name
         database = Database.current() or _on_disk(work_dir)
         result = mod.clone()
         for var, func in mod.functions.items():
-            if not isinstance(func, PrimFunc) or "tir.is_scheduled" in func.attrs:
+            if not isinstance(func, PrimFunc) or is_scheduled(func):
                 continue
             record = database.query_tuning_record(normalized(func), target, var.name_hint)
             if record is not None:
@@ -66,4 +67,4 @@ def _scheduled(func: PrimFunc, record: TuningRecord, target: Target) -> PrimFunc
         sch = Schedule(mod)
         schedule_using_anchor_trace(sch, record.trace, target)
     [new] = [item for item in sch.mod.functions.values() if isinstance(item, PrimFunc)]
-    return new.with_(attrs=func.attrs).with_attr("tir.is_scheduled", True)
+    return new.with_(attrs=func.attrs).with_attr(SCHEDULED, True)

@@ -25,6 +25,7 @@ from weft.runtime.vm.executable import Executable
 from weft.support.errors import IRValueError
 from weft.target import Target
 from weft.tir.function import PrimFunc
+from weft.tir.scheduled import is_scheduled
 from weft.tir.stmt import Block
 
 _CALL_TIR: Final = Op.get("relax.call_tir")
@@ -87,7 +88,7 @@ def extracted_tasks_to_tune_contexts(
     del work_dir
     open_tasks = []
     for task in extracted_tasks:
-        if "tir.is_scheduled" in task.mod["main"].attrs:
+        if is_scheduled(task.mod["main"]):
             logger.warning("%s is scheduled already and is not tuned", task.task_name)
         else:
             open_tasks.append(task)

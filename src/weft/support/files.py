@@ -11,8 +11,12 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
+
+Content = bytes | memoryview | Callable[[BinaryIO], None]
+"""What a file is to hold: bytes, or what writes them."""
 
 _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS: Final = {
@@ -40,9 +44,11 @@ def read_regular(path: Path) -> bytes:
         return file.read()
 
 
-def write_whole(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
+def write_whole(path: Path, content: Content, *, durable: bool = True) -> None:
     """Write a temporary file and rename it, so that the file is complete or not there at all.
 
+    ``content`` is the bytes, or a function that writes them to the open file: what is large need
+    not be in memory as a whole.
     A link stays a link, and the file that it leads to is written. A file that was there keeps its
     permissions. OSError for what is no regular file. ``durable``: wait until the disk has it.
     """
@@ -59,7 +65,10 @@ def write_whole(path: Path, data: bytes | memoryview, *, durable: bool = True) -
             if mode is not None:
                 with contextlib.suppress(OSError):  # a file system without permissions
                     os.chmod(temporary, stat.S_IMODE(mode))
-            file.write(data)
+            if callable(content):
+                content(file)
+            else:
+                file.write(content)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

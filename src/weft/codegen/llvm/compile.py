@@ -1,4 +1,9 @@
-"""From LLVM IR text to object code, at O3 with loop and SLP vectorisation for the target."""
+"""From LLVM IR text to object code.
+
+LLVM's passes are those of O3 with its search for vectors in loops and in straight code. Where weft
+has scheduled the loops, those of O1 and unrolling suffice: a third to half of the time, and code as
+fast.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of
-from weft.codegen.llvm.emit import emit_module
+from weft.codegen.llvm.emit import SCHEDULED_BY_US, emit_module
 from weft.codegen.llvm.instructions import check_instructions
-from weft.codegen.llvm.worker import Job, Refusal, TargetMachine, target_machine, translate
+from weft.codegen.llvm.worker import (
+    ALL,
+    FEW,
+    NO_SLP,
+    Job,
+    Refusal,
+    TargetMachine,
+    target_machine,
+    translate,
+)
 from weft.codegen.llvm.worker_pool import POOL, Batch, NotTranslatedError
 from weft.codegen.llvm.worker_process import WorkerEndedError
 from weft.ir.module import IRModule
@@ -103,7 +117,7 @@ class _Texts:
     def add(self, text: str, options: LLVMOptions, wanted: str) -> Callable[[], bytes]:
         """Begin to translate a text; what is returned waits for the result."""
         check_instructions(text, options)
-        job = job_of(options, wanted, slp=SLP_MISTAKES.search(text) is None)
+        job = job_of(options, wanted, passes_for(text))
         _machine(*job[:4], job.position_independent)
         with self._explained():
             place = self._batch.add(text, job)
@@ -217,10 +231,17 @@ def _what(text: str) -> str:
     return f"{', '.join(names)}{more} ({len(text) // 1000} kB of LLVM IR)"
 
 
-def job_of(options: LLVMOptions, wanted: str, *, slp: bool = True) -> Job:
+def passes_for(text: str) -> str:
+    """Which of LLVM's passes a text needs (``worker.PASSES``)."""
+    if text.startswith(SCHEDULED_BY_US):
+        return FEW
+    return ALL if SLP_MISTAKES.search(text) is None else NO_SLP
+
+
+def job_of(options: LLVMOptions, wanted: str, passes: str = ALL) -> Job:
     """What LLVM is to do for these options."""
     position_independent = architecture_of(options.triple).is_position_independent
-    return Job(*options[:4], slp, position_independent, wanted)
+    return Job(*options[:4], passes, position_independent, wanted)
 
 
 def _machine(

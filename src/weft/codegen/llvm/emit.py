@@ -40,6 +40,7 @@ from weft.tir.lowering.outline_launches import LAUNCHED, RANGES, OutlineLaunches
 from weft.tir.lowering.pipeline import lower_meaning
 from weft.tir.lowering.ranges import Interval
 from weft.tir.lowering.symbols import symbol_ranges
+from weft.tir.scheduled import is_scheduled
 
 TABLES: Final = Tables(
     expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
@@ -49,6 +50,10 @@ _FLOAT_BITS: Final = frozenset({32, 64})
 _METADATA: Final = (
     '!0 = !{!"branch_weights", i32 4000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 4000}'
 )
+
+
+SCHEDULED_BY_US: Final = "; weft has scheduled these loops\n"
+"""The first line of a module in which LLVM need not look for vectors (compile.passes_for)."""
 
 
 def prim_funcs(mod: IRModule) -> dict[str, PrimFunc]:
@@ -74,6 +79,7 @@ def emit_module(
 ) -> tuple[str, tuple[FunctionSpec, ...]]:
     """The LLVM IR of every PrimFunc of ``mod``, and how each is called.
 
+    The text begins with ``SCHEDULED_BY_US`` where that holds for each of them.
     ``debug`` gives instructions the lines of statements (``weft.tir.printed_lines``).
     """
     machine = as_target("llvm" if target is None else target)
@@ -102,6 +108,7 @@ def emit_module(
     # read before the loops become launches, of which that is not known.
     signatures = {name: signature_of(func, name) for name, func in prim_funcs(mod).items()}
     context.signatures.update(signatures)
+    is_ours = all(_is_scheduled_by_us(func) for func in prim_funcs(mod).values())
     functions = prim_funcs(OutlineLaunches(service_of(cores, bits))(mod))
     for name, func in functions.items():
         if LAUNCHED in func.attrs:
@@ -110,10 +117,16 @@ def emit_module(
             declare_function(context, func, signatures[name])
         else:
             emit_function(context, func, name, signatures[name])
-    text = context.text(header_of(target)) + _METADATA + "\n"
+    mark = SCHEDULED_BY_US if is_ours else ""
+    text = mark + context.text(header_of(target)) + _METADATA + "\n"
     if context.imports:
         text = linked(text, context.imports, options)
     return text, _specs(functions, signatures)
+
+
+def _is_scheduled_by_us(func: PrimFunc) -> bool:
+    """Whether the compiler wrote the loops and chose which of them become vectors."""
+    return func.provenance == "host" or (func.provenance == "te" and is_scheduled(func))
 
 
 def _fused_bits(isa: Architecture, features: set[str]) -> frozenset[int]:

@@ -128,6 +128,7 @@ def _counted(em: Emitter, stmt: s.For, span: tuple[str, str], guarded: bool) -> 
     else:
         b.branch(body)
     b.start(body)
+    first_line = len(b.lines)
     counter, following = b.name(), b.name()
     b.lines.append(f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]")
     em.bind(stmt.loop_var, Binding(None, counter))
@@ -143,26 +144,33 @@ def _counted(em: Emitter, stmt: s.For, span: tuple[str, str], guarded: bool) -> 
     b.start(latch)
     b.lines.append(f"  {following} = add nsw i64 {counter}, 1")
     again = b.op(f"icmp slt i64 {following}, {end}")
-    b.branch_if(again, body, done, loop=_unrolling(em, stmt))
+    b.branch_if(again, body, done, loop=_unrolling(em, stmt, len(b.lines) - first_line))
     b.start(done)
 
 
-def _unrolling(em: Emitter, loop: s.For) -> str:
-    """Metadata of a loop: how LLVM is to unroll it; empty where LLVM decides.
+def _unrolling(em: Emitter, loop: s.For, lines: int) -> str:
+    """Metadata of a loop with so many lines of LLVM IR: how LLVM is to unroll it.
 
-    A loop over lanes each of which has its own test, as the tail of a symbolic extent leaves it, is
-    not unrolled: a tile of 8 by 48 would be a thousand branches and scalar sums, for which LLVM's
-    search for vectors in straight code takes minutes.
+    Empty where LLVM decides. It is not to unroll
+
+    - a loop over lanes each of which has its own test, as the tail of a symbolic extent leaves it:
+      a tile of 8 by 48 would be a thousand branches and scalar sums, for which LLVM's search for
+      vectors in straight code takes minutes;
+    - a long body, beside which counting costs nothing. LLVM allows 4,096 instructions in the loops
+      of a Zen 3 or Zen 4, so that a product's inner loop of 95 lines became one of 2,280, in twice
+      the time of compilation.
     """
     if loop.kind is ForKind.UNROLLED:
         is_short = isinstance(loop.extent, IntImm) and loop.extent.value <= _WHOLE
         return em.context.loop("full" if is_short else "enable")
     body = loop.body
-    if isinstance(body, s.IfThenElse) and loop.loop_var in collect(body.condition, e.Var):
-        return em.context.loop("disable")
-    return ""
+    tests_each = isinstance(body, s.IfThenElse) and loop.loop_var in collect(body.condition, e.Var)
+    return em.context.loop("disable") if tests_each or lines > _LONG_BODY else ""
 
 
+_LONG_BODY: Final = 40
+"""The most lines of LLVM IR in a loop that LLVM may unroll if it likes. Of 48 and more, no operator
+of ``benchmarks.operators`` gained from it."""
 _WHOLE: Final = 64
 """The most iterations of a loop that is unrolled wholly; a longer one is unrolled by a factor."""
 _JUMPS: Final = ("break_loop", "continue_loop")

@@ -26,6 +26,11 @@ from typing import Final, NamedTuple, Protocol
 REQUEST: Final = struct.Struct("<QQ")
 ANSWER: Final = struct.Struct("<BQQ")
 READY, DONE, REFUSED, NO_MEMORY = range(4)
+ALL, NO_SLP, FEW = "all", "no slp", "few"
+PASSES: Final = (ALL, NO_SLP, FEW)
+"""Which of LLVM's passes run: all of the level of optimisation; all but the search for vectors in
+straight code (SLP); or those of level 1 and unrolling, which suffice where loops have a schedule.
+"""
 _WATCHER_STACK: Final = 256 << 10
 
 
@@ -87,8 +92,8 @@ class Job(NamedTuple):
     cpu: str
     features: str
     opt_level: int
-    slp: bool
-    """Whether LLVM may join scalar operations to vectors (SLP)."""
+    passes: str
+    """Which of LLVM's passes run: one of ``PASSES``."""
     position_independent: bool
     """Whether the code works wherever it is loaded to."""
     wanted: str
@@ -109,7 +114,7 @@ def translate(llvm: ModuleType, text: str, job: Job) -> bytes:
         with module:
             module.triple = machine.triple
             module.data_layout = str(machine.target_data)
-            _optimize(llvm, module, _pass_builder(llvm, machine, job.opt_level, job.slp))
+            _optimize(llvm, module, _pass_builder(llvm, machine, job.opt_level, job.passes))
             if job.wanted == "object":
                 return machine.emit_object(module)
             printed = str(module) if job.wanted == "ir" else machine.emit_assembly(module)
@@ -131,11 +136,13 @@ def _optimize(llvm: ModuleType, module: Module, builder: PassBuilder) -> None:
 
 @functools.lru_cache(maxsize=16)
 def _pass_builder(
-    llvm: ModuleType, machine: TargetMachine, opt_level: int, slp: bool
+    llvm: ModuleType, machine: TargetMachine, opt_level: int, passes: str
 ) -> PassBuilder:
-    tuning = llvm.create_pipeline_tuning_options(speed_level=opt_level)
-    tuning.loop_vectorization = tuning.loop_interleaving = tuning.loop_unrolling = opt_level > 1
-    tuning.slp_vectorization = opt_level > 1 and slp
+    level = min(opt_level, 1) if passes == FEW else opt_level
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+    tuning.loop_vectorization = tuning.loop_interleaving = level > 1
+    tuning.loop_unrolling = opt_level > 1
+    tuning.slp_vectorization = level > 1 and passes != NO_SLP
     builder: PassBuilder = llvm.create_pass_builder(machine, tuning)
     return builder
 

@@ -315,6 +315,7 @@ class HostBody(ABC):
         if shared.activations:
             handles.append(self.state.floor)
         func = PrimFunc([*params, *outputs, *handles], body, attrs={"global_symbol": self.name})
+        func.provenance = "host"
         return HostFunction(
             func,
             len(params),

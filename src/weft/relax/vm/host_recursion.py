@@ -139,6 +139,7 @@ def _build(outer: HostBody, activation: Activation, local: LocalFunction) -> Non
     state = builder.state
     params = [depth, state.floor, *sizes, *inputs, *outputs, state.pointers]
     activation.func = PrimFunc(params, body, attrs={"global_symbol": activation.symbol})
+    activation.func.provenance = "host"
 
 
 def _with_arena(body: Stmt, plan: ArenaPlan) -> Stmt:

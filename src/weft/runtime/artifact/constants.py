@@ -32,6 +32,11 @@ of the same bits."""
 
 def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
     """Arrays in the format of safetensors, named by their numbers."""
+    return b"".join(constants_as_parts(constants))
+
+
+def constants_as_parts(constants: Sequence[NDArray]) -> list[bytes | memoryview]:
+    """As ``constants_to_bytes``, in parts, of which those of arrays are the arrays' own memory."""
     arrays = [_bits(constant) for constant in constants]
     order = sorted(range(len(arrays)), key=lambda index: arrays[index].nbytes % ALIGNMENT != 0)
     header, place = {}, 0
@@ -46,7 +51,7 @@ def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     length = len(text).to_bytes(8, "little")
-    return b"".join([length, text, *[arrays[index].data for index in order]])
+    return [length, text, *[arrays[index].data for index in order]]
 
 
 def _bits(constant: NDArray) -> np.ndarray:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -25,13 +26,13 @@ import mmap
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from weft.runtime.artifact.checks import check_manifest, check_parts, interface_of
-from weft.runtime.artifact.constants import constants_to_bytes, read_constants
+from weft.runtime.artifact.constants import constants_as_parts, read_constants
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.model.flops import FlopCount
 from weft.runtime.model.signature import Signature
@@ -49,7 +50,7 @@ from weft.support.errors import (
     TVMError,
     UnsupportedError,
 )
-from weft.support.files import open_regular, write_whole
+from weft.support.files import Content, open_regular, write_whole
 
 Json = dict[str, Any]
 """An object of JSON."""
@@ -89,11 +90,24 @@ class Artifact:
 
     def to_bytes(self) -> bytes:
         """The whole file; UnsupportedError where something has no form on disk."""
+        file = io.BytesIO()
+        self.writer()(file)
+        return file.getvalue()
+
+    def writer(self) -> Callable[[BinaryIO], None]:
+        """What writes the file, array by array; UnsupportedError as by ``to_bytes``."""
         tensors = [*self.program.constants, *self.states]
+        constants = constants_as_parts(tensors)
+        entries: dict[str, Sequence[bytes | memoryview]] = {
+            name: [data] for name, data in self._described(tensors).items()
+        }
+        return functools.partial(_write_zip, {**entries, CONSTANTS: constants})
+
+    def _described(self, tensors: Sequence[NDArray]) -> dict[str, bytes]:
+        """The entries but for the tensors."""
         program = program_to_json(self.program)
         entries = {
             "code.o": b"" if self.code is None else self.code.code,
-            CONSTANTS: constants_to_bytes(tensors),
             "module.json": self.module.encode(),
             "module.py": self.text.encode(),
             "program.json": _json(program),
@@ -119,14 +133,10 @@ class Artifact:
                 "signature": self.signature.to_json(),
                 "dtypes": [str(x.dtype) for x in tensors],
                 "interface": interface_of((described or {}).get("specs", ()), program, tensors),
-                "digests": {
-                    name: _digest(data)
-                    for name, data in sorted(entries.items())
-                    if name != CONSTANTS
-                },
+                "digests": {name: _digest(data) for name, data in sorted(entries.items())},
             }
         )
-        return _zipped(entries)
+        return entries
 
 
 def _json(content: object) -> bytes:
@@ -137,19 +147,23 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _zipped(entries: dict[str, bytes]) -> bytes:
-    """An uncompressed zip whose entries start at multiples of 64 bytes."""
-    target = io.BytesIO()
+def _write_zip(entries: Mapping[str, Sequence[bytes | memoryview]], target: BinaryIO) -> None:
+    """Write an uncompressed zip, the parts of whose entries follow each other.
+
+    Entries start at multiples of 64 bytes.
+    """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in sorted(entries.items()):
+        for name, parts in sorted(entries.items()):
             info = zipfile.ZipInfo(name, _DATE)
             info.create_system, info.external_attr = 3, 0o644 << 16
+            info.file_size = sum([memoryview(part).nbytes for part in parts])
             start = target.tell() + 30 + len(name)
             padding = -(start + 4) % _ALIGNMENT
             info.extra = (0xFFFF).to_bytes(2, "little") + padding.to_bytes(2, "little")
             info.extra += bytes(padding)
-            archive.writestr(info, data)
-    return target.getvalue()
+            with archive.open(info, "w") as entry:
+                for part in parts:
+                    entry.write(part)
 
 
 def entry_offset(data: bytes, name: str) -> int:
@@ -196,14 +210,15 @@ def writable_path(path: object) -> Path:
     return file
 
 
-def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
+def write_file(path: Path, content: Content, *, durable: bool = True) -> None:
     """Write a file as a whole or not at all; ArtifactError says why it cannot be written.
 
-    A link stays, and the file that it leads to is written; pipes and devices are refused.
+    ``content`` is the bytes, or what writes them (weft.support.files). A link stays, and the file
+    that it leads to is written; pipes and devices are refused.
     ``durable``: wait until the disk has it.
     """
     try:
-        write_whole(path, data, durable=durable)
+        write_whole(path, content, durable=durable)
     except OSError as error:
         before = "; the file that was there is unchanged" if os.path.isfile(path) else ""
         reason = error.strerror or type(error).__name__
@@ -215,7 +230,7 @@ def write_model(artifact: Artifact, path: Path) -> None:
     code = artifact.code
     writer = None if code is None else slots.package_writer.get()(code.triple)
     if writer is None:
-        write_file(path, artifact.to_bytes())
+        write_file(path, artifact.writer())
     else:
         writer(artifact, path)
 

@@ -18,4 +18,4 @@ def over_argument(kernel: PrimFunc, index: int) -> PrimFunc:
     kept = [param for param in kernel.params if param is not params[-1]]
     mapping = {param: kernel.buffer_map[param] for param in kept if param in kernel.buffer_map}
     body = substitute(kernel.body, {result: mapping[params[index]]})
-    return renew_defs(PrimFunc(kept, body, kernel.ret_type, mapping, kernel.attrs))
+    return renew_defs(kernel.with_(params=kept, body=body, buffer_map=mapping))
