@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks.cold import cold_environment
 
 COMPILE = """
 import json, resource, sys, time
@@ -35,7 +36,7 @@ def seconds_of(file: Path) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
             [sys.executable, "-c", COMPILE, str(file)],
-            env={**os.environ, "WEFT_CACHE_DIR": cache},
+            env=cold_environment(cache),
             stdout=subprocess.PIPE, text=True, check=True,
         )  # fmt: skip
     wall, processor, children = json.loads(done.stdout.splitlines()[-1])

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import statistics
@@ -31,6 +30,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cold import cold_environment
 from benchmarks.compile_profile import PEERS, TITLES, missing
 from benchmarks.networks import NETWORKS
 
@@ -62,11 +62,9 @@ print(json.dumps((time.perf_counter() - wall, time.process_time() - processor)))
 
 def timed(program: str, name: str, file: Path, cache: Path) -> tuple[float, float]:
     """Seconds of the wall and of the processor that a process reports."""
-    environment = {**os.environ, "WEFT_CACHE_DIR": str(cache)}
-    environment.pop("WEFT_NO_CACHE", None)
     done = subprocess.run(
-        [sys.executable, "-c", program, name, str(file)], env=environment, capture_output=True,
-        text=True, check=True,
+        [sys.executable, "-c", program, name, str(file)], env=cold_environment(cache),
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     wall, processor = json.loads(done.stdout)
     return wall, processor
@@ -89,11 +87,9 @@ def profiled(engine: str, name: str) -> dict[str, Any]:
     Raises subprocess.CalledProcessError.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "WEFT_CACHE_DIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
-        environment.pop("WEFT_NO_CACHE", None)
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.compile_profile", engine, name], env=environment,
-            capture_output=True, text=True, check=True,
+            [sys.executable, "-m", "benchmarks.compile_profile", engine, name],
+            env=cold_environment(folder), capture_output=True, text=True, check=True,
         )  # fmt: skip
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import weft
+from benchmarks.cold import cold_environment
 from weft import relax
 from weft.script import tir as T
 
@@ -103,8 +103,7 @@ def calls() -> dict[str, float]:
 def build_seconds() -> tuple[float, float, float]:
     """Seconds to build the perceptron: object cache empty, full, and full in a warm process."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "WEFT_CACHE_DIR": folder}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment = cold_environment(folder)
         seconds = []
         for _ in range(2):
             run = subprocess.run(

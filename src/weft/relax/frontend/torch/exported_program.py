@@ -17,6 +17,7 @@ from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Var
 from weft.relax.expr import Tuple as RelaxTuple
+from weft.relax.frontend.torch.as_captured import converters_as_captured
 from weft.relax.frontend.torch.aten_graph import input_variable
 from weft.relax.frontend.torch.capture import EXPORTING
 from weft.relax.frontend.torch.complex_tensor import is_complex
@@ -137,11 +138,15 @@ def import_exported_program(
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
     check_converters(custom_converters)
     converters = converters_with(custom_converters)
-    decomposed = decompose(program, converters)
-    if fallback == "torch":
-        missing = missing_operators(decomposed.graph_module, converters)
-        converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
-    build = _ProgramBuilder(decomposed, converters, keep_params_as_input, extents or ())
+    captured = converters_as_captured(program, converters)
+    if captured is not None:
+        converters = captured
+    else:
+        program = decompose(program, converters)
+        if fallback == "torch":
+            missing = missing_operators(program.graph_module, converters)
+            converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
+    build = _ProgramBuilder(program, converters, keep_params_as_input, extents or ())
     build.keep_states = states_as_input
     return build.module(unwrap_unit_return_tuple, no_bind_return_tuple)
 

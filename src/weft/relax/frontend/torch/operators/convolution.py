@@ -65,6 +65,24 @@ def convolution(
     return image if context.rank(input) == rank + 2 else op.squeeze(image, [0])
 
 
+@converter("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
+def plain_convolution(
+    context: Context,
+    input: Expr,
+    weight: Expr,
+    bias: Expr | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+) -> Expr:
+    """A convolution that is not transposed."""
+    rank = context.rank(weight) - 2
+    steps, around, holes = [each(value, rank) for value in (stride, padding, dilation)]
+    edges = [0] * rank
+    return convolution(context, input, weight, bias, steps, around, holes, False, edges, groups)
+
+
 def batched(context: Context, tensor: Expr, rank: int) -> Expr:
     """The tensor with a batch in front, where it is a single sample."""
     if context.rank(tensor) == rank + 2:

@@ -1,0 +1,103 @@
+"""Programs that are imported as torch.export captured them, without ``run_decompositions``.
+
+Decomposing traces the whole program again, which takes as long as the rest of the import. It is
+needed where an operator has no converter of its own, or where the program changes tensors. Most
+convolutional networks only do the latter in a way that cannot be seen: ``relu_`` of a tensor that
+was just computed and that nothing else reads, which is ``relu``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+from torch import fx
+
+from weft.relax.frontend.torch.registry import Converter, overload_name
+from weft.relax.frontend.torch.translate import missing_operators
+
+_COMPUTES: Final = frozenset(
+    {
+        "aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default", "aten.linear.default",
+        "aten.batch_norm.default", "aten.matmul.default",
+    }
+)  # fmt: skip
+"""Composite operators of torch that always compute a new tensor. Of others, such as ``reshape`` or
+``dropout``, the result may be their input."""
+_TRAINING: Final = frozenset({"train", "training", "use_input_stats", "is_training"})
+"""Arguments under which an operator changes running statistics, or draws numbers."""
+
+
+def converters_as_captured(
+    program: torch.export.ExportedProgram, converters: Mapping[str, Converter]
+) -> dict[str, Converter] | None:
+    """The converters that translate a program as it was captured; None if it must be decomposed.
+
+    For each operator that works in place (``aten.relu_.default``) there is the converter of the one
+    that does not, where the tensor was computed for it alone.
+    """
+    graph = program.graph_module.graph
+    if any(node.op == "get_attr" for node in graph.nodes):
+        return None  # graphs within the graph, of control flow or of autocast
+    in_place: dict[str, Converter] = {}
+    fresh: set[fx.Node] = set()
+    for node in graph.nodes:
+        if node.op == "placeholder" and not _is_fixed(node.meta.get("val")):
+            return None
+        if not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        if _trains(node):
+            return None
+        if node.target._schema.is_mutable:
+            pure = _without_mutation(node.target)
+            converter = converters.get(pure)
+            if converter is None or not _is_only_reader(node, fresh):
+                return None
+            in_place[overload_name(node.target)] = converter
+            fresh.add(node)
+        elif _is_fresh(node.target):
+            fresh.add(node)
+    captured = {**converters, **in_place}
+    return None if missing_operators(program.graph_module, captured) else captured
+
+
+def _is_fixed(value: object) -> bool:
+    """Whether an input is a tensor whose extents are numbers, or no tensor and no symbol."""
+    if isinstance(value, torch.Tensor):
+        return all(isinstance(extent, int) for extent in value.shape)
+    return not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _without_mutation(operator: torch._ops.OpOverload) -> str:
+    """``aten.add_.Tensor`` → ``aten.add.Tensor``; empty for what changes more than its input."""
+    arguments = operator._schema.arguments
+    written = [item.alias_info is not None and item.alias_info.is_write for item in arguments]
+    namespace, _, rest = overload_name(operator).partition(".")
+    name, _, overload = rest.partition(".")
+    is_in_place = name.endswith("_") and written == [True] + [False] * (len(arguments) - 1)
+    return f"{namespace}.{name[:-1]}.{overload}" if is_in_place else ""
+
+
+def _is_only_reader(node: fx.Node, fresh: set[fx.Node]) -> bool:
+    """Whether the first argument was computed for this node alone."""
+    target = node.args[0] if node.args else None
+    return isinstance(target, fx.Node) and target in fresh and list(target.users) == [node]
+
+
+def _is_fresh(operator: torch._ops.OpOverload) -> bool:
+    """Whether an operator's result is new memory: it shares none with an argument."""
+    if overload_name(operator) in _COMPUTES:
+        return True
+    if any(result.alias_info is not None for result in operator._schema.returns):
+        return False
+    composite = "CompositeImplicitAutograd"
+    return not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), composite)
+
+
+def _trains(node: fx.Node) -> bool:
+    """Whether an argument says that the operator is to train."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return any(given.get(name) is True for name in _TRAINING)

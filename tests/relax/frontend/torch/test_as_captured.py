@@ -1,0 +1,142 @@
+"""Programs that are imported without decomposition, and those that must not be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import weft
+from weft.relax.frontend.torch import from_exported_program
+from weft.relax.frontend.torch.as_captured import converters_as_captured
+from weft.relax.frontend.torch.registry import converters_with
+
+
+class Model(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+        self.weight = nn.Parameter(torch.linspace(-1, 1, 54).reshape(2, 3, 3, 3))
+
+    def forward(self, x):
+        return self.function(x, self.weight)
+
+
+def captured(model: nn.Module, *inputs: torch.Tensor):
+    """The exported program, and the converters for it as it is, or None."""
+    program = torch.export.export(model.eval(), inputs)
+    return program, converters_as_captured(program, converters_with())
+
+
+def check(program, *inputs: torch.Tensor) -> None:
+    """Compare what weft compiles of a program with PyTorch."""
+    model = weft.compile(from_exported_program(program, unwrap_unit_return_tuple=True))
+    expected = program.module()(*inputs)
+    np.testing.assert_allclose(model(*inputs), expected.detach(), rtol=1e-5, atol=1e-5)
+
+
+def images(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+PLAIN = {
+    "relu_ of a convolution": lambda x, w: nn.functional.conv2d(x, w).relu_(),
+    "add_ and relu_ of a sum": lambda x, w: (x + 1).add_(x, alpha=2).relu_() * x,
+    "hardtanh_ twice": lambda x, w: nn.functional.hardtanh_(nn.functional.hardtanh_(x * 9), 0, 6),
+    "views": lambda x, w: x.reshape(-1).contiguous().view(3, -1).transpose(0, 1).flatten(),
+    "a strided convolution": lambda x, w: nn.functional.conv2d(x, w, None, 2, 1, 2),
+    "a convolution of a single image": lambda x, w: nn.functional.conv2d(x[0], w, w[:, 0, 0, 0]),
+    "dropout": lambda x, w: nn.functional.dropout(x, 0.5, training=False) + 1,
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_these_need_no_decomposition(name):
+    x = images(1, 3, 8, 8)
+    program, converters = captured(Model(PLAIN[name]), x)
+    assert converters is not None
+    check(program, x)
+
+
+def write_to_view(x, w):
+    y = x + 1
+    y[0].mul_(2)
+    return y
+
+
+def read_before_and_after(x, w):
+    y = x * 2
+    z = y.sum()
+    y.relu_()
+    return y + z
+
+
+def write_after_contiguous(x, w):
+    y = x * 2
+    y.contiguous().add_(1)
+    return y
+
+
+def write_to_input(x, w):
+    return x.add_(1) * 2
+
+
+CHANGING = {
+    "a view is written": write_to_view,
+    "another reads what is written": read_before_and_after,
+    "an input is written": write_to_input,
+}
+
+
+def check_changed(function, module) -> None:
+    x = images(1, 3, 8, 8)
+    result = weft.compile(module)(x.clone())
+    last = result[-1] if isinstance(result, tuple | list) else result
+    np.testing.assert_allclose(last, function(x.clone(), None), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_these_are_decomposed(name):
+    program, converters = captured(Model(CHANGING[name]), images(1, 3, 8, 8))
+    assert converters is None
+    check_changed(CHANGING[name], from_exported_program(program))
+
+
+def test_contiguous_that_gives_its_input():
+    program, _ = captured(Model(write_after_contiguous), images(1, 3, 8, 8))
+    check_changed(write_after_contiguous, from_exported_program(program))
+
+
+def test_a_write_to_what_dropout_may_have_passed_on_is_decomposed():
+    def function(x, w):
+        return nn.functional.dropout(x * 2, 0.5, training=False).add_(1)
+
+    assert captured(Model(function), images(4))[1] is None
+
+
+def test_batch_normalisation_that_trains_is_decomposed():
+    model = nn.Sequential(nn.Conv2d(3, 2, 3), nn.BatchNorm2d(2))
+    x = images(2, 3, 8, 8)
+    assert captured(model, x)[1] is not None
+    program = torch.export.export(model.train(), (x,))
+    assert converters_as_captured(program, converters_with()) is None
+
+
+def test_an_operator_without_a_converter_is_decomposed():
+    x = images(4, 5)
+    function = lambda x, w: nn.functional.cosine_similarity(x, x.flip(0))  # noqa: E731 - a model
+    program, converters = captured(Model(function), x)
+    assert "aten.cosine_similarity.default" not in converters_with()
+    assert converters is None
+    check(program, x)
+
+
+def test_symbolic_sizes_are_decomposed():
+    model, x = Model(lambda x, w: x.relu()), images(4, 3)
+    shapes = {"x": {0: torch.export.Dim("n")}}
+    program = torch.export.export(model, (x,), dynamic_shapes=shapes)
+    assert converters_as_captured(program, converters_with()) is None
+    check(program, x)
