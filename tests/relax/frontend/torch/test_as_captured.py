@@ -134,9 +134,18 @@ def test_an_operator_without_a_converter_is_decomposed():
     check(program, x)
 
 
-def test_symbolic_sizes_are_decomposed():
-    model, x = Model(lambda x, w: x.relu()), images(4, 3)
+def test_symbolic_sizes_need_no_decomposition():
+    model, x = Model(lambda x, w: nn.functional.conv2d(x, w).relu_().flatten(1)), images(4, 3, 8, 8)
     shapes = {"x": {0: torch.export.Dim("n")}}
     program = torch.export.export(model, (x,), dynamic_shapes=shapes)
+    assert converters_as_captured(program, converters_with()) is not None
+    for count in (4, 1, 7):
+        check(program, images(count, 3, 8, 8))
+
+
+def test_a_number_as_an_input_is_decomposed():
+    model, x = Model(lambda x, w: x), images(4)
+    model.forward = lambda x, n: x * n
+    shapes = {"x": None, "n": torch.export.Dim.DYNAMIC}
+    program = torch.export.export(model, (x, 3), dynamic_shapes=shapes)
     assert converters_as_captured(program, converters_with()) is None
-    check(program, x)

@@ -25,6 +25,7 @@ _COMPUTES: Final = frozenset(
 )  # fmt: skip
 """Composite operators of torch that always compute a new tensor. Of others, such as ``reshape`` or
 ``dropout``, the result may be their input."""
+_SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _TRAINING: Final = frozenset({"train", "training", "use_input_stats", "is_training"})
 """Arguments under which an operator changes running statistics, or draws numbers."""
 
@@ -43,7 +44,7 @@ def converters_as_captured(
     in_place: dict[str, Converter] = {}
     fresh: set[fx.Node] = set()
     for node in graph.nodes:
-        if node.op == "placeholder" and not _is_fixed(node.meta.get("val")):
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), _SYMBOLS):
             return None
         if not isinstance(node.target, torch._ops.OpOverload):
             continue
@@ -60,13 +61,6 @@ def converters_as_captured(
             fresh.add(node)
     captured = {**converters, **in_place}
     return None if missing_operators(program.graph_module, captured) else captured
-
-
-def _is_fixed(value: object) -> bool:
-    """Whether an input is a tensor whose extents are numbers, or no tensor and no symbol."""
-    if isinstance(value, torch.Tensor):
-        return all(isinstance(extent, int) for extent in value.shape)
-    return not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _without_mutation(operator: torch._ops.OpOverload) -> str:
