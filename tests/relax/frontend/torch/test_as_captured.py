@@ -84,7 +84,12 @@ def write_to_input(x, w):
     return x.add_(1) * 2
 
 
+def write_of_another_type(x, w):
+    return (x * 10).to(torch.float16).sin().add_(x).to(torch.float32)
+
+
 CHANGING = {
+    "what is added has another type": write_of_another_type,
     "a view is written": write_to_view,
     "another reads what is written": read_before_and_after,
     "an input is written": write_to_input,

@@ -53,7 +53,7 @@ def converters_as_captured(
         if node.target._schema.is_mutable:
             pure = _without_mutation(node.target)
             converter = converters.get(pure)
-            if converter is None or not _is_only_reader(node, fresh):
+            if converter is None or not (_is_only_reader(node, fresh) and _keeps_type(node)):
                 return None
             in_place[overload_name(node.target)] = converter
             fresh.add(node)
@@ -77,6 +77,13 @@ def _is_only_reader(node: fx.Node, fresh: set[fx.Node]) -> bool:
     """Whether the first argument was computed for this node alone."""
     target = node.args[0] if node.args else None
     return isinstance(target, fx.Node) and target in fresh and list(target.users) == [node]
+
+
+def _keeps_type(node: fx.Node) -> bool:
+    """Whether all tensors have the type of the one that is written, to which a result is cast."""
+    values = [argument.meta.get("val") for argument in node.all_input_nodes]
+    types = {value.dtype for value in (*values, node.meta.get("val")) if torch.is_tensor(value)}
+    return len(types) == 1
 
 
 def _is_fresh(operator: torch._ops.OpOverload) -> bool:
