@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
+import numpy as np
+
 from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -24,7 +26,7 @@ from weft.relax.frontend.onnx.operators.quantization import (
 from weft.relax.frontend.onnx.operators.recurrent import LayerAttributes, lstm
 from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Array, Value
 
 # Products
 
@@ -121,8 +123,15 @@ def dynamic_quantize_lstm(
 
 
 def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -> Value:
-    """Weights of all directions: one scale for each direction, or for each column of it."""
+    """Weights of all directions: one scale for each direction, or for each column of it.
+
+    Those that are known are computed here: FoldConstant leaves bytes that become four times as
+    many to the run, and each run would compute and lay out all of them.
+    """
     emit, dtype = context.emit, scale.dtype
+    parts = [whole.constant, scale.constant, None if zero is None else zero.constant]
+    if parts[0] is not None and parts[1] is not None and (zero is None or parts[2] is not None):
+        return context.constant(_known_weights(*parts), dtype)
 
     def by_direction(value: Value) -> Expr:
         numbers = context.as_type(value.expr, dtype)
@@ -133,6 +142,18 @@ def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -
         wide = emit(op.subtract(wide, by_direction(zero)))
     columns = emit(op.multiply(wide, by_direction(scale)))
     return context.value(op.permute_dims(columns, [0, 2, 1]))
+
+
+def _known_weights(whole: Array, scale: Array, zero: Array | None) -> Array:
+    """The same of numbers: (directions, columns, rows)."""
+    factor, offset = (
+        np.zeros(1, scale.dtype)
+        if item is None
+        else np.expand_dims(item.astype(scale.dtype), (1, 2) if item.ndim == 1 else 1)
+        for item in (scale, zero)
+    )
+    numbers = (whole.astype(scale.dtype) - offset) * factor
+    return np.ascontiguousarray(numbers.transpose(0, 2, 1))
 
 
 def _scaled(
