@@ -129,9 +129,10 @@ def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -
     many to the run, and each run would compute and lay out all of them.
     """
     emit, dtype = context.emit, scale.dtype
-    parts = [whole.constant, scale.constant, None if zero is None else zero.constant]
-    if parts[0] is not None and parts[1] is not None and (zero is None or parts[2] is not None):
-        return context.constant(_known_weights(*parts), dtype)
+    numbers, factors = whole.constant, scale.constant
+    offsets = None if zero is None else zero.constant
+    if numbers is not None and factors is not None and (zero is None or offsets is not None):
+        return context.constant(_known_weights(numbers, factors, offsets), dtype)
 
     def by_direction(value: Value) -> Expr:
         numbers = context.as_type(value.expr, dtype)
