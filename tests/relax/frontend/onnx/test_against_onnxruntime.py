@@ -215,23 +215,25 @@ def quantized_lstm(directions, columns, shape, weights="w"):
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("directions", [1, 2])
 def test_an_lstm_whose_data_is_quantized_when_it_runs(directions, columns):
-    """To the quantum: ONNX Runtime rounds the data and every state to one of 256 values."""
+    """Data and states are rounded; with more threads ONNX Runtime has a range for each one's."""
     proto = quantized_lstm(directions, columns, ["t", "n", 5])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     mod = from_onnx(proto)
     for steps, batch in ((1, 1), (7, 3)):
         x = uniform(steps, batch, 5, seed=steps)
         for got, want in zip(run(mod, x), session.run(None, {"x": x}), strict=True):
             assert (got.dtype, got.shape) == (want.dtype, want.shape)
-            np.testing.assert_allclose(got, want, atol=0.02)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-6)
 
 
 def test_an_lstm_whose_quantized_weights_are_known_has_numbers_for_them():
     """FoldConstant would leave large ones to each run (14 times the time of one step of 256)."""
     proto = quantized_lstm(2, True, ["t", "n", 5])
-    assert "astype" not in from_onnx(proto).script()
+    assert "astype(metadata" not in from_onnx(proto).script()
 
 
 def test_an_lstm_of_quantized_weights_that_the_run_knows():
