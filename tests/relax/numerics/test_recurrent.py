@@ -145,7 +145,49 @@ def of_onnx():
                    note=f"{kind} {attributes}")  # fmt: skip
 
 
-TABLE = Table([*layers(), *without_biases(), *of_onnx()])
+def rounded(state):
+    """A state as bytes hold it."""
+    low, high = min(state.min(initial=0), 0), max(state.max(initial=0), 0)
+    scale = (high - low) / 255 if high > low else 1
+    codes = np.round(state / scale) + np.round(-low / scale)
+    return (np.clip(codes, 0, 255) - np.round(-low / scale)) * scale
+
+
+def with_rounded_state(reverse):
+    """All sequences take each step together: one range holds the states of all."""
+
+    def run(data, weight, recurrent, bias, recurrent_bias, hidden, lengths=None):
+        h, steps = hidden.astype("float64"), len(data)
+        outputs = np.zeros((steps, *h.shape))
+        ends = [steps] * len(h) if lengths is None else lengths.tolist()
+        for step in range(steps):
+            read = rounded(h)
+            for b, end in enumerate(ends):
+                if step < end:
+                    at = end - 1 - step if reverse else step
+                    mine = weight @ data[at, b] + bias
+                    h[b] = outputs[at, b] = np.tanh(mine + recurrent @ read[b] + recurrent_bias)
+        return [outputs, h]
+
+    return run
+
+
+def of_rounded_states():
+    ends = t("b", dtype="int64", fill=lambda generator, shape: generator.integers(0, 5, shape))
+    for size, reverse, more in ((3, False, []), (8, True, []), (16, False, [ends]),
+                                (3, True, [ends])):  # fmt: skip
+
+        def layer(*tensors, reverse=reverse):
+            *parts, state = tensors[:6]
+            return F["nn.recurrent_layer"](*parts, [state], *[*tensors[6:], None][:1],
+                                           reverse=reverse, quantize_state=True)  # fmt: skip
+
+        yield Case("nn.recurrent_layer", layer, [*operands("rnn", 4, size), *more],
+                   with_rounded_state(reverse), ({"s": 4, "b": 1}, {"s": 4, "b": 5}),
+                   note=f"{size} rounded {reverse} {len(more)}")  # fmt: skip
+
+
+TABLE = Table([*layers(), *without_biases(), *of_onnx(), *of_rounded_states()])
 
 
 @SAMPLED

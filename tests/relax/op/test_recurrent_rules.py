@@ -58,6 +58,8 @@ ERRORS = [
     (lambda *a: layer(*a, activations=["tanh"]), LAYER, IRValueError,
      "activations: expected 2 for gru, got 1"),
     (lambda *a: layer(*a, alphas=[1.0]), LAYER, IRValueError, "alphas: expected 2 for gru, got 1"),
+    (lambda *a: layer(*a, quantize_state=True), LAYER, IRValueError,
+     "quantize_state: expected False for a gru, whose reset gate scales the state"),
     (layer, [LAYER[0], tensor(9, 5), *LAYER[2:]], IRValueError,
      "relax.nn.recurrent_layer: weight_ih: expected (9, 4), got (9, 5)"),
     (layer, [*LAYER[:5], tensor(2, 4)], IRValueError, "states: expected (2, 3), got (2, 4)"),

@@ -139,7 +139,7 @@ CASES = {
          T(2, dtype="int64")],
         {"kind": "lstm", "reverse": True, "activations": ["hardsigmoid", "relu", "elu"],
          "alphas": [0.25, 0.0, 0.5], "betas": [0.5, 0.0, 0.0], "clip": 0.5, "reset_after": True,
-         "input_forget": True}),
+         "input_forget": True, "quantize_state": True}),
     "nn.gru": ([T(7, 2, 4), T(9, 4), T(9, 3), T(9), T(9), T(2, 3)], {"reverse": True}),
     "nn.rnn": ([T(7, 2, 4), T(3, 4), T(3, 3), T(3), T(3), T(2, 3)],
                {"activation": "relu", "reverse": True}),

@@ -32,6 +32,7 @@ from weft.tir.stmt import Stmt
 from weft.topi import tag
 from weft.topi.extents import compute_ax, const_int, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
+from weft.topi.nn.state_quantization import emit_quantized
 from weft.topi.simplify import simplified
 
 _LANES: Final = (16, 8)
@@ -54,7 +55,7 @@ Cell = Callable[[Part, Part, PrimExpr, Others], PrimExpr]
 class Row:
     """The elements of a buffer from a place on: what one of several sequences has in it."""
 
-    buffer: BufferVar
+    buffer: BufferVar | Row
     begin: Extent
 
     def __getitem__(self, index: PrimExpr) -> PrimExpr:
@@ -168,13 +169,14 @@ class _Step:
     ib: IRBuilder
     sizes: tuple[PrimExpr, int, DataType]
     operands: tuple[BufferVar, BufferVar, BufferVar]
-    running: list[BufferVar]
-    scratch: tuple[BufferVar, BufferVar]
+    running: Sequence[BufferVar | Row]
+    scratch: tuple[BufferVar, BufferVar | Row]
+    """Where the sums of the gates go, and the state that is multiplied if it is not the running."""
     width: Extent
     extras: list[BufferVar]
     rows: int
 
-    def add_up(self, low: Extent, high: Extent, hidden: BufferVar) -> None:
+    def add_up(self, low: Extent, high: Extent, hidden: BufferVar | Row) -> None:
         """Add the terms of the state to some gates, those of a block after those of another."""
         size, gates, _ = self.sizes
         is_large = is_const(size) and gates * const_int(size, "hidden") ** 2 >= _LARGE
@@ -189,7 +191,9 @@ class _Step:
             with self.ib.for_range(0, parts, "part") as at:
                 self.add_part(block, at * part, part, hidden)
 
-    def add_part(self, block: PrimExpr, begin: PrimExpr, part: Extent, hidden: BufferVar) -> None:
+    def add_part(
+        self, block: PrimExpr, begin: PrimExpr, part: Extent, hidden: BufferVar | Row
+    ) -> None:
         """Add up ``part`` gates of a block from ``begin`` on, for all rows."""
         (size, gates, kind), ib, sums = self.sizes, self.ib, self.scratch[0]
         _, weights, biases = self.operands
@@ -220,7 +224,7 @@ class _Step:
         (size, gates, _), (cell, reset), hidden = self.sizes, how, self.running[0]
         scaled, ib = self.scratch[1], self.ib
         plain = gates if reset is None else gates - 1
-        self.add_up(0, plain * size, hidden)
+        self.add_up(0, plain * size, hidden if reset is not None else scaled)
         if reset is not None:
             for row in range(self.rows):
                 with _each(ib, size, "j") as j:
@@ -269,15 +273,58 @@ class _Layer:
     results: list[BufferVar]
     lengths: BufferVar | None
 
-    def all_sequences(self, batch: Extent, most: int) -> None:
+    def all_sequences(
+        self, batch: Extent, most: int, emit: Callable[[int, PrimExpr], None]
+    ) -> None:
         """``most`` sequences at a time, then what is left, one after the other."""
         groups = simplified(op.floordiv(batch, most)) if most > 1 else 0
         if most > 1:
             with self.ib.for_range(0, groups, "group") as group:
-                self.sequences(most, group * most)
+                emit(most, group * most)
         if most == 1 or not is_const(batch) or const_int(batch, "batch") % most:
             with self.ib.for_range(simplified(groups * most), batch, "b") as b:
-                self.sequences(1, b)
+                emit(1, b)
+
+    def in_step(self, batch: Extent, most: int) -> None:
+        """All sequences take each step together, since one range quantizes the states of all."""
+        (size, gates, kind), ib, (out, *last) = self.sizes, self.ib, self.results
+        steps, is_backwards = self.order
+        running = [ib.allocate(kind, [simplified(batch * size)], "running") for _ in last]
+        rounded = ib.allocate(kind, [simplified(batch * size)], "rounded")
+        self.begin_or_end(batch, [*zip(running, self.first, strict=True)], is_begin=True)
+        with ib.for_range(0, steps, "t") as t:
+            emit_quantized(ib, running[0], rounded, (batch, size))
+
+            def take(rows: int, b: PrimExpr) -> None:
+                states = [Row(state, b * size) for state in running]
+                sums = ib.allocate(kind, [rows * gates * size], "sums")
+                scratch = (sums, Row(rounded, b * size))
+                step = _Step(
+                    ib, self.sizes, self.operands, states, scratch, self.width, self.extras, rows
+                )
+                if self.lengths is None:
+                    step.take(steps - 1 - t if is_backwards else t, b, self.how, out)
+                    return
+                end = ib.let("end", op.cast("int64", self.lengths[b]))
+                with ib.if_scope(op.less(t, end)):
+                    step.take(end - 1 - t if is_backwards else t, b, self.how, out)
+                with ib.else_scope(), ib.for_range(0, size, "j") as j:
+                    out[t, b, j] = op.const(0, out.dtype)
+
+            self.all_sequences(batch, most, take)
+        self.begin_or_end(batch, [*zip(running, last, strict=True)], is_begin=False)
+
+    def begin_or_end(
+        self, batch: Extent, pairs: Sequence[tuple[BufferVar, BufferVar]], is_begin: bool
+    ) -> None:
+        """Copy the states of all sequences from the first ones, or to the last ones."""
+        size, _, kind = self.sizes
+        with self.ib.for_range(0, batch, "b") as b, self.ib.for_range(0, size, "j") as j:
+            for state, given in pairs:
+                if is_begin:
+                    state[b * size + j] = op.cast(kind, given[b, j])
+                else:
+                    given[b, j] = op.cast(given.dtype, state[b * size + j])
 
     def sequences(self, rows: int, b: PrimExpr) -> None:
         """All steps of ``rows`` sequences from the one of number ``b`` on."""
@@ -321,6 +368,7 @@ def recurrence(
     lengths: Tensor | None = None,
     extras: Sequence[Tensor] = (),
     reset: Callable[[Part, Part], PrimExpr] | None = None,
+    quantize_state: bool = False,
 ) -> list[Tensor]:
     """Outputs of all steps, then the last states, of a layer with the given cell.
 
@@ -333,6 +381,7 @@ def recurrence(
         lengths: (batch,) integers: the steps of each sequence; outputs after them are 0.
         extras: tensors that the cell reads.
         reset: a factor on the hidden state for the last gate, computed from the gates before it.
+        quantize_state: whether the hidden state is rounded to 256 steps before it is multiplied.
     """
     _check_shapes(name, gates, tensors)
     data, weight, recurrent, bias, recurrent_bias, *states = tensors
@@ -352,7 +401,10 @@ def recurrence(
             (cell, reset), first, more, [ib.buffer_ptr(buffer) for buffer in outs],
             None if lengths is None else more[-1],
         )  # fmt: skip
-        layer.all_sequences(batch, most)
+        if quantize_state:
+            layer.in_step(batch, most)
+        else:
+            layer.all_sequences(batch, most, layer.sequences)
         return ib.get()
 
     ready = [_of_data(data, weight, bias), _in_blocks(recurrent, width), recurrent_bias]

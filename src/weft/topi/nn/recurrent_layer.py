@@ -148,6 +148,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     clip: float,
     reset_after: bool,
     input_forget: bool,
+    quantize_state: bool = False,
 ) -> list[Tensor]:
     """[outputs, last hidden] of an rnn or a gru; an lstm also returns the last cell state.
 
@@ -166,5 +167,6 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     count = 2 if kind == "lstm" else 1
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, *states[:count]]
     return recurrence(
-        kind, GATES[kind], tensors, _CELLS[kind](options), reverse, lengths, states[count:], reset
-    )
+        kind, GATES[kind], tensors, _CELLS[kind](options), reverse, lengths, states[count:], reset,
+        quantize_state,
+    )  # fmt: skip

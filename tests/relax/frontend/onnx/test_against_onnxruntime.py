@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from tests.lib.onnx_models import info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
@@ -153,7 +153,7 @@ CASES = {
     ),
     "QAttention with a scale a column": (
         "x w e a s - b d", "o", {"x": Q3},
-        HEADS | {"w": BYTES.integers(-128, 128, (8, 24), "int8"), "d": np.zeros(24, "int8"),
+        HEADS | {"w": BYTES.integers(-64, 64, (8, 24), "int8"), "d": np.zeros(24, "int8"),
                  "s": uniform(24, low=0.01, high=0.05)}, {"num_heads": 2},
     ),
 }  # fmt: skip
@@ -195,14 +195,17 @@ def test_what_com_microsoft_refuses(call, message):
 
 
 def quantized_lstm(directions, columns, shape, weights="w"):
-    """DynamicQuantizeLSTM of 5 inputs and 3 states; scales are by direction, or by column."""
+    """DynamicQuantizeLSTM of 5 inputs and 3 states; scales are by direction, or by column.
+
+    Of weights of 8 bits ONNX Runtime's sums of two products saturate where there is no VNNI.
+    """
     made = node("DynamicQuantizeLSTM", f"x {weights} r b - - - - ws wz rs rz", "y h c",
                 domain="com.microsoft", hidden_size=3,
                 direction="bidirectional" if directions == 2 else "forward")  # fmt: skip
     scales = (directions, 12) if columns else (directions,)
     constants = {"b": uniform(directions, 24)}
     for letter, rows in (("w", 5), ("r", 3)):
-        constants[letter] = BYTES.integers(-128, 128, (directions, rows, 12), "int8")
+        constants[letter] = BYTES.integers(-64, 64, (directions, rows, 12), "int8")
         constants[f"{letter}s"] = uniform(*scales, low=0.004, high=0.01)
         constants[f"{letter}z"] = np.zeros(scales, "int8")
     return model([made], [info("x", shape=shape)], ["y", "h", "c"], constants=constants,
@@ -212,17 +215,37 @@ def quantized_lstm(directions, columns, shape, weights="w"):
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("directions", [1, 2])
 def test_an_lstm_whose_data_is_quantized_when_it_runs(directions, columns):
-    """To the quantum: ONNX Runtime rounds the data and every state to one of 256 values."""
+    """Data and states are rounded; with more threads ONNX Runtime has a range for each one's."""
     proto = quantized_lstm(directions, columns, ["t", "n", 5])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     mod = from_onnx(proto)
     for steps, batch in ((1, 1), (7, 3)):
         x = uniform(steps, batch, 5, seed=steps)
         for got, want in zip(run(mod, x), session.run(None, {"x": x}), strict=True):
             assert (got.dtype, got.shape) == (want.dtype, want.shape)
-            np.testing.assert_allclose(got, want, atol=0.02)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-6)
+
+
+def test_an_lstm_whose_quantized_weights_are_known_has_numbers_for_them():
+    """FoldConstant would leave large ones to each run (14 times the time of one step of 256)."""
+    proto = quantized_lstm(2, True, ["t", "n", 5])
+    assert "astype(metadata" not in from_onnx(proto).script()
+
+
+def test_an_lstm_of_quantized_weights_that_the_run_knows():
+    proto, x = quantized_lstm(2, True, [4, 2, 5]), uniform(4, 2, 5)
+    wanted = run(from_onnx(proto), x)
+    known = [item for item in proto.graph.initializer if item.name in ("w", "r", "wz")]
+    given = {item.name: numpy_helper.to_array(item) for item in known}
+    for item in known:
+        proto.graph.initializer.remove(item)
+        proto.graph.input.append(info(item.name, "int8", given[item.name].shape))
+    for got, want in zip(run(from_onnx(proto), x, *given.values()), wanted, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-6)
 
 
 def test_an_lstm_of_quantized_weights_takes_steps_batch_and_inputs():

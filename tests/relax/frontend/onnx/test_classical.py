@@ -190,6 +190,22 @@ def test_branches_compare_and_send_missing_values_as_told(mode, tracks):
     check(classical([ml("TreeEnsembleRegressor", "x", "y", **given)], [ROWS], ["y"]), x)
 
 
+def test_trees_whose_numbers_have_gaps_and_no_order():
+    """They are the trees whose nodes stand in order, which ONNX Runtime does not look at."""
+    given = stumps(TWO_TARGETS, n_targets=2)
+    ordered = classical([ml("TreeEnsembleRegressor", "x", "y", **given)], [ROWS], ["y"])
+    for name in given:
+        if name.endswith("treeids"):
+            given[name] = [(-3, 1 << 40)[tree] for tree in given[name]]
+        elif name.endswith("nodeids"):
+            given[name] = [(1 << 41, -7, 5)[place] for place in given[name]]
+        if name.startswith("nodes_"):
+            given[name] = [given[name][at] for at in (4, 1, 3, 0, 2, 5)]
+    mixed = classical([ml("TreeEnsembleRegressor", "x", "y", **given)], [ROWS], ["y"])
+    results = [weft.compile(proto, cache=False)(X) for proto in (mixed, ordered)]
+    assert np.array_equal(*results)
+
+
 def test_trees_of_doubles():
     call = ml("TreeEnsembleRegressor", "x", "y", **stumps(TWO_TARGETS, n_targets=2))
     check(classical([call], [info("x", "float64", ["n", 3])], ["y"]), X.astype("float64"))
@@ -234,6 +250,8 @@ def test_a_branch_that_asks_for_one_of_several_values():
         ({"nodes_truenodeids": [0, 0, 0, 2, 0, 0]}, "go round in a ring"),
         ({"nodes_truenodeids": [9, 0, 0, 2, 0, 0]}, "one root of every|a node that there is not"),
         ({"target_ids": [0, 9, 0, 1, 0, 1]}, "of target 9 of 2"),
+        ({"nodes_nodeids": [0, 1, 1, 0, 1, 2]}, "different numbers in each tree, found two of one"),
+        ({"nodes_nodeids": [0, 1, 2]}, "expected 6 numbers of nodes, got 3"),
         ({"nodes_modes": ["BRANCH_ODD", "LEAF", "LEAF"] * 2}, "modes that there are, got .'ODD'"),
         ({"aggregate_function": "MEDIAN"}, "aggregate: expected AVERAGE, SUM, MIN, MAX"),
     ],

@@ -46,6 +46,26 @@ def test_tuples_are_opened(build, evaluate, constant):
     np.testing.assert_array_equal(evaluate(made, DATA), DATA + DATA[:, 1:2])
 
 
+@pytest.mark.parametrize("lowered", [False, True])
+@pytest.mark.parametrize("make", [op.permute_dims, op.nn.relu])
+def test_what_several_calls_compute_of_one_constant_is_one_constant(make, lowered, build, constant):
+    """Layers that share a weight share its layouts; other attributes and constants have theirs."""
+    other = relax.const(DATA)
+
+    def parts(x):
+        made = [make(constant), make(constant), make(other), op.permute_dims(constant, [0, 1])]
+        return relax.Tuple([op.multiply(x, x), *made])
+
+    mod = build(parts, INFO)
+    made = folded(LegalizeOps()(mod) if lowered else mod)
+    returned = made["main"].body.blocks[0].bindings[-1].value
+    first, second, third, fourth = [item.data for item in returned.fields[1:]]
+    assert first is second
+    assert first is not third
+    np.testing.assert_array_equal(first.numpy(), third.numpy())
+    np.testing.assert_array_equal(fourth.numpy(), DATA)
+
+
 def test_what_depends_on_inputs_stays(build):
     mod = build(lambda x: op.add(x, x), INFO)
     assert FoldConstant()(mod) is mod

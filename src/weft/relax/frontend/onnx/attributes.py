@@ -34,11 +34,8 @@ def attribute_value(attribute: AttributeProto) -> Attribute:
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, onnx.TensorProto):
         return tensor_array(value, "the tensor of an attribute,")
-    if isinstance(value, list | tuple):
-        return [
-            item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
-            for item in value
-        ]
+    if attribute.type == onnx.AttributeProto.STRINGS:
+        return [item.decode("utf-8", "surrogateescape") for item in value]
     if hasattr(value, "__iter__") and not isinstance(value, str):
         return list(value)
     plain: Attribute = value

@@ -57,6 +57,8 @@ def infer_recurrent_layer(call: Call) -> StructInfo:
     if kind not in GATES:
         fail(call, f"kind: expected {', '.join(GATES)}, got {kind!r}")
     _check_activations(call)
+    if kind == "gru" and call.attrs["quantize_state"]:
+        fail(call, "quantize_state: expected False for a gru, whose reset gate scales the state")
     infos = [check_rank(call, index, rank) for index, rank in enumerate((3, 2, 2, 1, 1))]
     states = _states(call)
     dtype = common_dtype(call, [*infos, *states])
@@ -135,6 +137,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     clip: float = 0.0,
     reset_after: bool = False,
     input_forget: bool = False,
+    quantize_state: bool = False,
 ) -> Replacements:
     """(outputs, last hidden[, last cell]) of an rnn, a gru or an lstm, as ONNX defines them.
 
@@ -145,6 +148,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     ``activations`` are names, with an alpha and a beta each; ``clip``, if it is not 0, limits their
     inputs to [-clip, clip]. ``reset_after``: the reset gate of a gru scales the product of the
     recurrent weights with the hidden state, not the hidden state itself. ``input_forget``: the
-    forget gate of an lstm is 1 minus the input gate.
+    forget gate of an lstm is 1 minus the input gate. ``quantize_state``: the hidden state of an rnn
+    or an lstm is rounded to 256 steps of its range in all sequences before it is multiplied.
     """
     return _activations(kind, activations, alphas, betas)

@@ -36,6 +36,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
+from weft.relax.op.lowering import Rule
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy
 from weft.relax.transform.legalize import rule_of
@@ -75,6 +76,9 @@ class _Folder(PyExprMutator):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.written: set[Var] = set()
+        self.folded: dict[tuple[object, ...], tuple[Expr, object]] = {}
+        """What was computed of constants -> the result, and what must live while its id is a key.
+        Layers that share weights share what is computed of them, too."""
         self.is_written = False
         """Whether the value of the current binding is overwritten by an in-place call later: such
         a value must not become a constant."""
@@ -113,9 +117,17 @@ class _Folder(PyExprMutator):
         rule = rule_of(call.op)
         if rule is None or not _all_constant(call.args) or not _is_small(call):
             return call
-        exact = fold_by_numpy(call)
-        if exact is not None:
-            return exact
+        key = _key(call)
+        if key not in self.folded:
+            exact = fold_by_numpy(call)
+            result = self.lowered(call, rule) if exact is None else exact
+            if result is call:
+                return call
+            self.folded[key] = (result, call)
+        return self.folded[key][0]
+
+    def lowered(self, call: Call, rule: Rule) -> Expr:
+        """What the lowering of an operator on constants computes; the call if it is not folded."""
         scratch = type(self.builder_)()
         lowered = rule(scratch, call)
         if isinstance(lowered, Constant):
@@ -131,15 +143,38 @@ class _Folder(PyExprMutator):
         operands = call.args[1]
         if not isinstance(operands, Tuple) or not _all_constant(operands.fields):
             return call
-        func = _specialised(func, call)
-        if _work(func) > WORK:
-            return call
         arrays = _arrays(operands)
-        outputs = slots.evaluate.get()(func, arrays)
-        constants = [Constant(inherit_name(array, arrays)) for array in outputs]
-        if isinstance(call.sinfo_args[0], TupleStructInfo):
-            return Tuple(constants)
-        return constants[0]
+        key = (id(func), str(call.sinfo_args[0]), *map(id, arrays))
+        known = self.folded.get(key)
+        if known is not None:
+            return known[0]
+        result = _computed(call, func, arrays)
+        if result is not call:
+            self.folded[key] = (result, (func, arrays))
+        return result
+
+
+def _computed(call: Call, func: PrimFunc, arrays: list[NDArray]) -> Expr:
+    """What a function makes of arrays, as constants; the call if that is too much work."""
+    func = _specialised(func, call)
+    if _work(func) > WORK:
+        return call
+    outputs = slots.evaluate.get()(func, arrays)
+    constants = [Constant(inherit_name(array, arrays)) for array in outputs]
+    if isinstance(call.sinfo_args[0], TupleStructInfo):
+        return Tuple(constants)
+    return constants[0]
+
+
+def _key(call: Call) -> tuple[object, ...]:
+    """What an operator's result depends on: constants by their arrays, the rest by its text."""
+
+    def of(arg: RelaxExpr) -> object:
+        if isinstance(arg, Constant):
+            return id(arg.data)
+        return tuple(map(of, arg.fields)) if isinstance(arg, Tuple) else str(arg)
+
+    return (call.op, str(call.attrs), str(call.struct_info), *map(of, call.args))
 
 
 def _specialised(func: PrimFunc, call: Call) -> PrimFunc:

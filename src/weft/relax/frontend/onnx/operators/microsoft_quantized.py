@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
+import numpy as np
+
 from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -21,10 +23,10 @@ from weft.relax.frontend.onnx.operators.quantization import (
     quantize_linear,
     spread,
 )
-from weft.relax.frontend.onnx.operators.recurrent import LayerAttributes, lstm
+from weft.relax.frontend.onnx.operators.recurrent import Inputs, LayerAttributes, recurrent
 from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Array, Value
 
 # Products
 
@@ -55,16 +57,23 @@ def dynamic_quantize_matmul(
     bias: Value | None = None,
 ) -> Expr:
     """A quantized to uint8 by its own range, times a quantized matrix."""
-    emit, constant = context.emit, context.constant
-    zero, most = constant(0.0, "float32").expr, constant(255.0, "float32").expr
-    low = emit(op.minimum(emit(op.min(a.expr)), zero))
-    high = emit(op.maximum(emit(op.max(a.expr)), zero))
-    scale = emit(op.divide(emit(op.subtract(high, low)), most))
-    offset = emit(op.negative(emit(op.divide(low, scale))))
-    place = emit(op.astype(emit(op.round(emit(op.clip(offset, 0, 255)))), "uint8"))
-    factor, zero_point = context.value(scale), context.value(place)
+    factor, zero_point = _range_of(context, a)
     whole = quantize_linear(context, a, factor, zero_point)
     return matmul_integer_to_float(context, whole, b, factor, b_scale, zero_point, b_zero, bias)
+
+
+def _range_of(context: Context, x: Value) -> tuple[Value, Value]:
+    """The scale and the zero point with which uint8 holds the range of a tensor, and 0."""
+    emit, constant = context.emit, context.constant
+    zero, most = constant(0.0, "float32").expr, constant(255.0, "float32").expr
+    low = emit(op.minimum(emit(op.min(x.expr)), zero))
+    high = emit(op.maximum(emit(op.max(x.expr)), zero))
+    width = emit(op.subtract(high, low))
+    is_flat = emit(op.equal(width, zero))
+    scale = emit(op.where(is_flat, constant(1.0, "float32").expr, emit(op.divide(width, most))))
+    offset = emit(op.negative(emit(op.divide(low, scale))))
+    place = emit(op.astype(emit(op.round(emit(op.clip(offset, 0, 255)))), "uint8"))
+    return context.value(scale), context.value(place)
 
 
 @converter("QGemm", domain=MICROSOFT)
@@ -113,16 +122,30 @@ def dynamic_quantize_lstm(
 ) -> list[Expr]:
     """An LSTM of quantized weights, which stand with their rows as columns.
 
-    ONNX Runtime quantizes the data and each state too, by their own ranges, so its results are off
-    by what one step of 255 is worth; here they stay float32.
+    The data, and the state of all sequences at each step, are rounded to 256 steps of their own
+    ranges, as in ONNX Runtime with one thread (with more it has a range for the rows of each).
     """
     data, states = _weights(context, w, w_scale, w_zero), _weights(context, r, r_scale, r_zero)
-    return lstm(context, x, data, states, b, lengths, initial_h, initial_c, p, **attributes)
+    if x.rank == 3:  # else the layer says what it expected
+        scale, zero = _range_of(context, x)
+        x = context.value(
+            dequantize_linear(context, quantize_linear(context, x, scale, zero), scale, zero)
+        )
+    inputs = Inputs(x, data, states, b, lengths, [initial_h, initial_c], p, quantize_state=True)
+    return recurrent(context, "lstm", inputs, attributes)
 
 
 def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -> Value:
-    """Weights of all directions: one scale for each direction, or for each column of it."""
+    """Weights of all directions: one scale for each direction, or for each column of it.
+
+    Those that are known are computed here: FoldConstant leaves bytes that become four times as
+    many to the run, and each run would compute and lay out all of them.
+    """
     emit, dtype = context.emit, scale.dtype
+    numbers, factors = whole.constant, scale.constant
+    offsets = None if zero is None else zero.constant
+    if numbers is not None and factors is not None and (zero is None or offsets is not None):
+        return context.constant(_known_weights(numbers, factors, offsets), dtype)
 
     def by_direction(value: Value) -> Expr:
         numbers = context.as_type(value.expr, dtype)
@@ -133,6 +156,18 @@ def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -
         wide = emit(op.subtract(wide, by_direction(zero)))
     columns = emit(op.multiply(wide, by_direction(scale)))
     return context.value(op.permute_dims(columns, [0, 2, 1]))
+
+
+def _known_weights(whole: Array, scale: Array, zero: Array | None) -> Array:
+    """The same of numbers: (directions, columns, rows)."""
+    factor, offset = (
+        np.zeros(1, scale.dtype)
+        if item is None
+        else np.expand_dims(item.astype(scale.dtype), (1, 2) if item.ndim == 1 else 1)
+        for item in (scale, zero)
+    )
+    numbers = (whole.astype(scale.dtype) - offset) * factor
+    return np.ascontiguousarray(numbers.transpose(0, 2, 1))
 
 
 def _scaled(

@@ -59,7 +59,7 @@ class Ensemble:
             inner = level[self.nodes[level, trees.MODE] != trees.LEAF]
             if not len(inner):
                 return
-            level = np.unique(self.nodes[inner][:, [trees.YES, trees.NO]])
+            level = _distinct(self.nodes[inner][:, [trees.YES, trees.NO]].ravel())
         context.fail("the branches of a tree go round in a ring")
 
     def scores(self, context: Context, x: Value, count: int, aggregate: str) -> Expr:
@@ -104,52 +104,98 @@ def _floats(given: Tables, name: str, dtype: str | None = None) -> Array:
     return np.asarray(given.get(name) or [], dtype or "float32")
 
 
+def _distinct(values: Array) -> Array:
+    """Each of some integers once, sorted (np.unique's hashes take two seconds for a million)."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+@dataclass
+class _Places:
+    """Where the nodes of trees stand, which are known by the number of a tree and their own."""
+
+    trees_of: Array
+    numbers: Array
+    keys: Array
+    order: Array
+
+    @classmethod
+    def of(cls, trees_of: Array, numbers: Array) -> _Places:
+        """Those of nodes with these numbers."""
+        places = cls(_distinct(trees_of), _distinct(numbers), trees_of, numbers)
+        keys = places._keys(trees_of, numbers)
+        places.order = np.argsort(keys, kind="stable")
+        places.keys = keys[places.order]
+        return places
+
+    def _keys(self, trees_of: Array, numbers: Array) -> Array:
+        """One number for each pair, -1 where there is no such tree or node."""
+        ranks = []
+        for known, wanted in ((self.trees_of, trees_of), (self.numbers, numbers)):
+            rank = np.searchsorted(known, wanted).clip(0, max(len(known) - 1, 0))
+            ranks.append(np.where(known[rank] == wanted, rank, -1))
+        return np.where(np.minimum(*ranks) < 0, -1, ranks[0] * len(self.numbers) + ranks[1])
+
+    def find(self, trees_of: Array, numbers: Array) -> Array:
+        """The place of each pair, -1 where there is none."""
+        keys = self._keys(trees_of, numbers)
+        at = np.searchsorted(self.keys, keys).clip(0, len(self.keys) - 1)
+        return np.where((keys >= 0) & (self.keys[at] == keys), self.order[at], -1)
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two nodes have the same numbers."""
+        return bool((self.keys[1:] != self.keys[:-1]).all())
+
+
+def _modes(context: Context, given: Tables, count: int) -> Array:
+    """The modes of all nodes as ``topi.trees`` has them."""
+    names = given.get("nodes_modes")
+    texts = names if isinstance(names, list) else []
+    known = {f"BRANCH_{mode}": number for number, mode in enumerate(trees.MODES)}
+    known["LEAF"] = trees.LEAF
+    modes = np.array([known.get(str(text), -1) for text in texts], "int64")
+    unknown = [str(texts[at]).removeprefix("BRANCH_") for at in np.nonzero(modes < 0)[0][:1]]
+    if len(texts) != count or unknown or not count:
+        context.fail(
+            f"expected {count} nodes with modes that there are, got {unknown or len(texts)}"
+        )
+    return modes
+
+
 def _of_nodes(context: Context, given: Tables, kind: str) -> Ensemble:
     """The tables of TreeEnsembleClassifier and -Regressor: ``kind`` is ``class`` or ``target``."""
     trees_of, numbers = _ints(given, "nodes_treeids"), _ints(given, "nodes_nodeids")
-    keys = zip(trees_of.tolist(), numbers.tolist(), strict=True)
-    places = {key: at for at, key in enumerate(keys)}
     count = len(trees_of)
-    names = given.get("nodes_modes")
-    texts = [str(item).removeprefix("BRANCH_") for item in names] if isinstance(names, list) else []
-    unknown = [text for text in texts if text != "LEAF" and text not in trees.MODES]
-    if len(texts) != count or unknown or len(places) != count or not count:
-        context.fail(
-            f"expected {count} nodes with modes that there are, got {unknown[:1] or len(texts)}"
-        )
-    modes = np.array([trees.LEAF if t == "LEAF" else trees.MODES.index(t) for t in texts])
+    modes = _modes(context, given, count)
+    if len(numbers) != count:
+        context.fail(f"expected {count} numbers of nodes, got {len(numbers)}")
+    places = _Places.of(trees_of, numbers)
+    if not places.is_unique:
+        context.fail("expected nodes of different numbers in each tree, found two of one")
     nodes = np.zeros((count, 5), "int32")
     nodes[:, trees.MODE] = modes
     nodes[:, trees.FEATURE] = _ints(given, "nodes_featureids")
     tracks = _ints(given, "nodes_missing_value_tracks_true")
     nodes[:, trees.MISSING] = tracks if len(tracks) else 0
     is_child = np.zeros(count, bool)
+    branches = np.nonzero(modes != trees.LEAF)[0]
     for column, name in ((trees.YES, "nodes_truenodeids"), (trees.NO, "nodes_falsenodeids")):
-        children = _ints(given, name).tolist()
-        for at in np.nonzero(modes != trees.LEAF)[0].tolist():
-            child = places.get((int(trees_of[at]), children[at]), -1)
-            nodes[at, column] = child
-            is_child[child] = child >= 0 or is_child[child]
+        children = places.find(trees_of[branches], _ints(given, name)[branches])
+        nodes[branches, column] = children
+        is_child[children[children >= 0]] = True
     roots = np.nonzero(~is_child)[0]
-    if len(np.unique(trees_of[roots])) != len(roots) or len(roots) != len(np.unique(trees_of)):
+    if len(_distinct(trees_of[roots])) != len(roots) or len(roots) != len(places.trees_of):
         context.fail("expected one root of every tree, found nodes without a parent beside it")
     return _with_leaves(context, given, kind, (nodes, roots, places))
 
 
 def _with_leaves(
-    context: Context,
-    given: Tables,
-    kind: str,
-    walked: tuple[Array, Array, dict[tuple[int, int], int]],
+    context: Context, given: Tables, kind: str, walked: tuple[Array, Array, _Places]
 ) -> Ensemble:
     """The tables with the scores of the leaves, those of a leaf side by side."""
     nodes, roots, places = walked
-    pairs = zip(
-        _ints(given, f"{kind}_treeids").tolist(),
-        _ints(given, f"{kind}_nodeids").tolist(),
-        strict=True,
-    )
-    leaves = np.array([places.get(pair, -1) for pair in pairs], "int64")
+    leaves = places.find(_ints(given, f"{kind}_treeids"), _ints(given, f"{kind}_nodeids"))
     if (leaves < 0).any():
         context.fail("a score of its trees is of a node that there is not")
     order = np.argsort(leaves, kind="stable")
@@ -217,7 +263,7 @@ def tree_ensemble_classifier(
     names = class_names(context, classlabels_int64s, classlabels_strings)
     ensemble = _of_nodes(context, given, "class")
     base = _floats(given, "base_values")
-    used = np.unique(ensemble.targets)
+    used = _distinct(ensemble.targets)
     if len(names) != 2 or len(used) != 1:
         scores = ensemble.scores(context, x, len(names), "SUM")
         scores = context.as_type(_with_base(context, scores, base, len(names)), "float32")

@@ -29,6 +29,7 @@ class Inputs:
     lengths: Value | None
     states: Sequence[Value | None]
     peephole: Value | None = None
+    quantize_state: bool = False
 
 
 class LayerAttributes(TypedDict, total=False):
@@ -110,7 +111,7 @@ def _activation(context: Context, name: str, alphas: list[float], betas: list[fl
     return Activation(name.lower(), *numbers, *[0.0] * (2 - len(numbers)))
 
 
-def _converted(
+def recurrent(
     context: Context, kind: str, inputs: Inputs, attributes: LayerAttributes
 ) -> list[Expr]:
     """(outputs of all steps, last states ...) of a node, in ONNX's layouts."""
@@ -198,6 +199,7 @@ def _direction(
             layer.clip,
             layer.linear_before_reset,
             layer.input_forget,
+            inputs.quantize_state,
         )
     )
     fields = 3 if layer.kind == "lstm" else 2
@@ -216,7 +218,7 @@ def rnn(
     **attributes: Unpack[LayerAttributes],
 ) -> list[Expr]:
     """h = f(W x + R h + b)."""
-    return _converted(context, "rnn", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
+    return recurrent(context, "rnn", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
 
 
 @converter("GRU")
@@ -231,7 +233,7 @@ def gru(
     **attributes: Unpack[LayerAttributes],
 ) -> list[Expr]:
     """The gated recurrent unit; gates: update, reset, new."""
-    return _converted(context, "gru", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
+    return recurrent(context, "gru", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
 
 
 @converter("LSTM")
@@ -249,4 +251,4 @@ def lstm(
 ) -> list[Expr]:
     """The long short-term memory; gates: input, output, forget, cell."""
     inputs = Inputs(x, w, r, b, lengths, [initial_h, initial_c], p)
-    return _converted(context, "lstm", inputs, attributes)
+    return recurrent(context, "lstm", inputs, attributes)

@@ -43,6 +43,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     clip: float = 0.0,
     reset_after: bool = False,
     input_forget: bool = False,
+    quantize_state: bool = False,
 ) -> tuple[np.ndarray, ...]:
     """The outputs of all steps, then the last states."""
     steps, batch, _ = data.shape
@@ -53,11 +54,15 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     functions = [_limited(name, alpha, beta, clip) for name, alpha, beta in numbers]
     peephole = np.split(np.asarray(states[2], "float64"), 3) if kind == "lstm" else []
     size = hidden.shape[1]
-    for b in range(batch):
-        count = steps if lengths is None else int(lengths[b])
-        for t in range(count)[:: -1 if reverse else 1]:
-            mine = np.split(data[t, b] @ weight.T + bias, len(weight) // max(size, 1))
-            sums = np.split(hidden[b] @ recurrent.T + recurrent_bias, len(mine))
+    for t in range(steps):
+        read = _quantized(hidden) if quantize_state else hidden.copy()
+        for b in range(batch):
+            count = steps if lengths is None else int(lengths[b])
+            if t >= count:
+                continue
+            at = count - 1 - t if reverse else t
+            mine = np.split(data[at, b] @ weight.T + bias, len(weight) // max(size, 1))
+            sums = np.split(read[b] @ recurrent.T + recurrent_bias, len(mine))
             if kind == "rnn":
                 hidden[b] = functions[0](mine[0] + sums[0])
             elif kind == "gru":
@@ -65,8 +70,16 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
                 hidden[b] = _gru(functions, mine, sums, last, reset_after)
             else:
                 hidden[b], cell[b] = _lstm(functions, mine, sums, cell[b], peephole, input_forget)
-            outputs[t, b] = hidden[b]
+            outputs[at, b] = hidden[b]
     return (outputs, hidden, cell) if kind == "lstm" else (outputs, hidden)
+
+
+def _quantized(state: np.ndarray) -> np.ndarray:
+    """Rounded to 256 steps of its range, which holds 0; 0 is a step."""
+    low, high = min(state.min(initial=0), 0), max(state.max(initial=0), 0)
+    scale = (high - low) / 255 or 1.0
+    place = np.round(np.clip(-low / scale, 0, 255))
+    return np.asarray((np.clip(np.round(state / scale) + place, 0, 255) - place) * scale)
 
 
 def _limited(name: str, alpha: float, beta: float, clip: float) -> Function:
