@@ -51,14 +51,25 @@ def test_the_second_compilation_is_a_hit(folder):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_everything_that_decides_the_code_is_in_the_key(folder):
+def test_everything_that_decides_the_code_is_in_the_key(folder, monkeypatch):
     compile_cached(program())
     compile_cached(program(9))
     compile_cached(program(name="y"))
     compile_cached(program(), checks=False)
     compile_cached(program(), "llvm -opt-level=1")
     compile_cached(program(), options=("unroll=4",))
-    assert len(list(folder.iterdir())) == 6
+    monkeypatch.setenv("WEFT_PERF", "1")
+    compile_cached(program())
+    assert len(list(folder.iterdir())) == 7
+
+
+def test_only_code_for_perf_has_lines(folder, monkeypatch):
+    sections = {}
+    for flag in ("0", "1", ""):
+        monkeypatch.setenv("WEFT_PERF", flag)
+        sections[flag] = b".debug_line" in compile_cached(program()).object_code
+    assert sections == {"0": False, "1": True, "": False}
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_a_damaged_entry_is_a_miss(folder):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.script.printed import without_header
 from weft.support.errors import UnsupportedError
 from weft.viz.assembly import facts_of
 from weft.viz.disassembly import disassembled, kernel_of_symbol
 from weft.viz.memory import label_of, size_of, weight_bytes
-from weft.viz.texts import Texts, without_header
+from weft.viz.texts import Texts
 
 Row = dict[str, object]
 
