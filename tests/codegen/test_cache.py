@@ -14,6 +14,7 @@ from weft.codegen import cache
 from weft.codegen.build import compile_cached
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
+from weft.runtime.native.elf import function_bytes
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -176,3 +177,12 @@ def test_without_a_home_there_is_no_cache(monkeypatch):
     monkeypatch.setattr(cache.Path, "home", nowhere)
     assert cache.cache_folder() is None
     assert compile_cached(program()).object_code
+
+
+def test_lines_do_not_change_the_code(folder, monkeypatch):
+    functions = {}
+    for flag in ("0", "1"):
+        monkeypatch.setenv("WEFT_PERF", flag)
+        functions[flag] = function_bytes(compile_cached(program(4096)).object_code)
+    assert functions["0"] == functions["1"]
+    assert functions["0"]["weft__main"]
