@@ -14,15 +14,25 @@ import uuid
 import numpy as np
 import pytest
 
+import weft
 from weft.backends.cpu.isa import architecture_of
+from weft.runtime.native.debugging import tell
 from weft.runtime.native.debugging.functions import LoadedFunction
 from weft.runtime.native.debugging.gdb import Debugger, symbol_file
+from weft.runtime.native.debugging.perf import PerfNotes
 from weft.runtime.native.elf import read_object
+from weft.script import tir as T
 
 HERE = architecture_of(platform.machine())
 pytestmark = pytest.mark.skipif(
     HERE.loading is None or sys.platform != "linux", reason="LLVM loads the code here, not weft"
 )
+
+
+@T.prim_func
+def doubled(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+    for i in range(4):
+        y[i] = x[i] * T.float32(2)
 
 
 @pytest.fixture
@@ -53,6 +63,25 @@ def test_the_list_has_what_was_added_until_it_is_taken_back(told):
     remove[0]()
     assert listed(told) == []
     assert told._list.version == 1
+
+
+def test_code_that_is_unloaded_while_the_list_changes_is_taken_out_then(told):
+    remove = told.add(b"first")
+    with told._lock:
+        remove()  # as a finalizer does in the middle of another call
+        assert listed(told) == [b"first"]
+    told.add(b"second")
+    assert listed(told) == [b"second"]
+
+
+def test_without_a_folder_code_is_loaded_all_the_same(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("WEFT_PERF", "1")
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    monkeypatch.setattr(tell, "notes_of", lambda process, machine: PerfNotes(tmp_path / "no", 1, 2))
+    x, y = (weft.nd.array(np.ones(4, "float32")) for _ in range(2))
+    weft.build(doubled, "llvm")["doubled"](x, y)
+    np.testing.assert_array_equal(y.numpy(), 2.0)
+    assert "perf and gdb are not told of code" in caplog.text
 
 
 def test_the_symbol_file_has_the_addresses_of_the_functions():

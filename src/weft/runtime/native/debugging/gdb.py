@@ -14,6 +14,7 @@ import ctypes
 import functools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -138,7 +139,9 @@ class Debugger:
         self._tell = getattr(loaded, _REGISTER)
         self._list = _Descriptor.in_dll(loaded, _DESCRIPTOR)
         self._entries: dict[int, _Entry] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._gone: deque[int] = deque()
+        """Entries to take out: code is unloaded at any moment, also while the list is changed."""
 
     def add(self, content: bytes) -> Callable[[], None]:
         """Tell of a file; what is returned takes it back."""
@@ -151,10 +154,20 @@ class Debugger:
             self._list.first = address
             self._entries[address] = entry
             self._happened(_ADDED, address)
-        return lambda: self._remove(address)
+            self._take_out()
+        return functools.partial(self._remove, address)
 
     def _remove(self, address: int) -> None:
-        with self._lock:
+        self._gone.append(address)
+        if self._lock.acquire(blocking=False):  # else whoever changes the list does it
+            try:
+                self._take_out()
+            finally:
+                self._lock.release()
+
+    def _take_out(self) -> None:
+        while self._gone:
+            address = self._gone.popleft()
             entry = self._entries[address]
             if entry.next:
                 _Entry.from_address(entry.next).previous = entry.previous

@@ -48,9 +48,13 @@ def tell_tools(
     tables, rows = _lines(file, addresses, loading)
     write_texts({row.file for row in rows if row.file is not None})
     process = os.getpid()
-    notes_of(process, file.machine).add(functions, rows)
-    listed = symbol_file(file.machine, code, functions, tables)
-    return debugger(PERF_FOLDER, process, file.machine, loading.ret).add(listed)
+    try:
+        notes_of(process, file.machine).add(functions, rows)
+        debugger_here = debugger(PERF_FOLDER, process, file.machine, loading.ret)
+    except OSError as error:
+        _LOG.warning("perf and gdb are not told of code: %s", error)
+        return lambda: None
+    return debugger_here.add(symbol_file(file.machine, code, functions, tables))
 
 
 def _lines(
