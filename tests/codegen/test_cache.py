@@ -14,6 +14,7 @@ from weft.codegen import cache
 from weft.codegen.build import compile_cached
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
+from weft.runtime.native.elf import function_bytes
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -51,14 +52,25 @@ def test_the_second_compilation_is_a_hit(folder):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_everything_that_decides_the_code_is_in_the_key(folder):
+def test_everything_that_decides_the_code_is_in_the_key(folder, monkeypatch):
     compile_cached(program())
     compile_cached(program(9))
     compile_cached(program(name="y"))
     compile_cached(program(), checks=False)
     compile_cached(program(), "llvm -opt-level=1")
     compile_cached(program(), options=("unroll=4",))
-    assert len(list(folder.iterdir())) == 6
+    monkeypatch.setenv("WEFT_PERF", "1")
+    compile_cached(program())
+    assert len(list(folder.iterdir())) == 7
+
+
+def test_only_code_for_perf_has_lines(folder, monkeypatch):
+    sections = {}
+    for flag in ("0", "1", ""):
+        monkeypatch.setenv("WEFT_PERF", flag)
+        sections[flag] = b".debug_line" in compile_cached(program()).object_code
+    assert sections == {"0": False, "1": True, "": False}
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_a_damaged_entry_is_a_miss(folder):
@@ -165,3 +177,12 @@ def test_without_a_home_there_is_no_cache(monkeypatch):
     monkeypatch.setattr(cache.Path, "home", nowhere)
     assert cache.cache_folder() is None
     assert compile_cached(program()).object_code
+
+
+def test_lines_do_not_change_the_code(folder, monkeypatch):
+    functions = {}
+    for flag in ("0", "1"):
+        monkeypatch.setenv("WEFT_PERF", flag)
+        functions[flag] = function_bytes(compile_cached(program(4096)).object_code)
+    assert functions["0"] == functions["1"]
+    assert functions["0"]["weft__main"]

@@ -101,7 +101,7 @@ def test_other_processes_hit(folder, tmp_path):
     assert found == ["True", "False"]
 
 
-def test_what_decides_the_result_is_in_the_key(folder):
+def test_what_decides_the_result_is_in_the_key(folder, monkeypatch):
     changed = net()
     with torch.no_grad():
         changed.linear.bias[0] += 1
@@ -121,6 +121,9 @@ def test_what_decides_the_result_is_in_the_key(folder):
     for dtype in ("bfloat16", "float16"):
         with PassContext(config={"relax.narrow_weights": dtype}):
             keys.append(key(net(), X))
+    with monkeypatch.context() as patched:
+        patched.setenv("WEFT_PERF", "1")
+        keys.append(key(net(), X))
     assert None not in keys
     assert len({*keys}) == len(keys)
     assert keys[0] == key(net(), X)

@@ -216,6 +216,15 @@ def test_a_value_that_numpy_is_not_sure_of_is_returned_too():
     assert problem_of(near) is None
 
 
+def test_a_vector_times_a_matrix_is_summed_in_floats():
+    weights = Weights((17, 16), "uint8", 568379170, "near zero", 0, (4,), (0.018060695379972458,))
+    layer = Product(("x0",), "qdq", None, weights, True, Tail())
+    given = Input("x0", (16,), Coding("uint8", 0.16710688173770905, 139))
+    runs = (Run(1, "largest", 100331931), Run(1, "any", 3))
+    graph = Graph((given,), (Step("v0", layer, (17,), None),), runs, False)
+    assert problem_of(graph) is None
+
+
 # New seeds
 
 

@@ -82,6 +82,8 @@ SLOTS = {
     "legacy": "weft.compat.adapt",
     "old_attributes": "weft.compat.spellings",
     "module_json": "weft.tir.array_json",
+    "tell_tools": "weft.runtime.native.debugging.tell",
+    "written_with_lines": "weft.backends.cpu.lines",
     "pass_names": "weft.driver.pass_names",
     "picture": "weft.viz.stored",
     "torch_fallback": "weft.relax.frontend.torch.fallback",

@@ -208,7 +208,9 @@ class Sums(Layer):
         """What it gives for int64."""
         raise NotImplementedError
 
-    def is_summed_in_integers(self, codings: Sequence[Coding], setting: Setting) -> bool:
+    def is_summed_in_integers(
+        self, left: Array, codings: Sequence[Coding], setting: Setting
+    ) -> bool:
         """Whether DequantizeAfterProduct rewrites the layer in the form of floats."""
         raise NotImplementedError
 
@@ -330,7 +332,7 @@ class Sums(Layer):
         bias, limits = self.float_tail(codings)
         added = np.zeros((), "float32") if bias is None else bias
         scaled = (np.float32(total) * self.factor(codings)).astype("float32")
-        if self.is_summed_in_integers(codings, setting):
+        if self.is_summed_in_integers(left, codings, setting):
             is_fused = bias is not None and not setting.is_power
             error = 2 * EPSILON * (np.abs(scaled) + np.abs(added)) * is_fused
         else:
@@ -373,9 +375,11 @@ class Product(Sums):
     def sums(self, left: Array, right: Array) -> Array:
         return product(left, right)
 
-    def is_summed_in_integers(self, codings: Sequence[Coding], setting: Setting) -> bool:
+    def is_summed_in_integers(
+        self, left: Array, codings: Sequence[Coding], setting: Setting
+    ) -> bool:
         right = self.weights.dtype if self.weights is not None else codings[1].dtype
-        is_vector = self.weights is not None and len(self.weights.shape) < 2
+        is_vector = left.ndim < 2 or (self.weights is not None and len(self.weights.shape) < 2)
         return codings[0].dtype in BYTES and right in BYTES and not is_vector
 
     @property
@@ -403,7 +407,9 @@ class Convolution(Sums):
     def sums(self, left: Array, right: Array) -> Array:
         return convolved(left, right, self.window, self.groups)
 
-    def is_summed_in_integers(self, codings: Sequence[Coding], setting: Setting) -> bool:
+    def is_summed_in_integers(
+        self, left: Array, codings: Sequence[Coding], setting: Setting
+    ) -> bool:
         assert self.weights is not None
         is_dense = self.groups == 1 and len(self.window.kernel) == 2
         is_winograd = self.may_be_winograd and not setting.has_bytes

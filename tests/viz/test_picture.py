@@ -24,13 +24,13 @@ from weft.ir.transform import PassContext
 from weft.script import ir
 from weft.script import relax as R
 from weft.script import tir as T
+from weft.script.printed import Printed
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.target.host import llvm_options
 from weft.viz.assembly import facts_of
 from weft.viz.clocked import Run
 from weft.viz.collect import Call
 from weft.viz.loops import accesses_of
-from weft.viz.lowering import Printed
 from weft.viz.picture import Picture, picture_of
 from weft.viz.report import report_rows
 from weft.viz.timing import activity_of

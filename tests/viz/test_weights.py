@@ -72,3 +72,43 @@ def test_initializers_of_onnx_have_their_names():
     opset = [onnx.helper.make_opsetid("", 17)]
     data = picture_of(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)).data
     assert names_in(data) == ["fc/kernel:0"]
+
+
+def matmul_model(nodes, initializers, opsets=(("", 17),), kind=1):
+    """A model of one input x (2, 8) and one result y."""
+    onnx = pytest.importorskip("onnx")
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes, "computed", [info("x", kind, [2, 8])], [info("y", kind, None)], initializers
+    )
+    opset = [onnx.helper.make_opsetid(*pair) for pair in opsets]
+    return onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
+
+
+def test_weights_in_nodes_of_onnx_have_the_names_of_their_results():
+    onnx = pytest.importorskip("onnx")
+    weight = onnx.numpy_helper.from_array(np.ones((8, 5), "float32"))
+    nodes = [
+        onnx.helper.make_node("Constant", [], ["layer/kernel"], value=weight),
+        onnx.helper.make_node("MatMul", ["x", "layer/kernel"], ["y"]),
+    ]
+    assert names_in(picture_of(matmul_model(nodes, [])).data) == ["layer/kernel"]
+
+
+def test_weights_that_the_onnx_importer_computes_have_the_name_of_the_largest_they_are_made_of():
+    onnx = pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    packed = onnx.numpy_helper.from_array(rng.integers(0, 255, (5, 1, 16), "uint8"), "head.packed")
+    scales = onnx.numpy_helper.from_array(np.ones((5, 1), "float32"), "head.scales")
+    small = onnx.numpy_helper.from_array(np.ones(5, "float64"), "shift")
+    nodes = [
+        onnx.helper.make_node(
+            "MatMulNBits", ["x", "head.packed", "head.scales"], ["z"], domain="com.microsoft",
+            K=8, N=5, bits=4, block_size=32,
+        ),
+        onnx.helper.make_node("Cast", ["shift"], ["narrow"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("Add", ["z", "narrow"], ["y"]),
+    ]  # fmt: skip
+    opsets = (("", 17), ("com.microsoft", 1))
+    model = matmul_model(nodes, [packed, scales, small], opsets)
+    assert set(names_in(picture_of(model).data)) == {"head.packed", "shift"}

@@ -8,6 +8,7 @@ import weft
 from weft.cli.models import Subject, add_model_arguments, subject_of
 from weft.cli.programs import is_program, program_of
 from weft.cli.stages import STAGES, disassembly_text, stage_text
+from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.errors import UnsupportedError
 
 
@@ -46,6 +47,7 @@ def _show_file(options: argparse.Namespace) -> int:
     model = weft.load(options.model)
     if options.stage == "imported" and options.function is None:
         print(model.script())
+        print(_weights(model))
         return 0
     try:
         module = model.mod
@@ -59,3 +61,9 @@ def _show_file(options: argparse.Namespace) -> int:
     subject = Subject(module, options.model)
     print(stage_text(subject, options.stage, options.target, options.function))
     return 0
+
+
+def _weights(model: CompiledModel) -> str:
+    """The weights as the code of a model takes them, the largest first, as comments."""
+    rows = [f"#   {label}: {size:,} bytes" for label, size in model.memory().weights]
+    return "\n".join(["\n# Weights, as the code takes them:", *rows]) if rows else ""

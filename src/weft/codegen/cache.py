@@ -102,7 +102,12 @@ def _delimited(text: str) -> bytes:
 
 def origin_digest() -> bytes:
     """What makes the code: the sources of the package, and the generator as it is now."""
-    return source_digest() + generator_digest()
+    return source_digest() + generator_digest() + lines_key()
+
+
+def lines_key() -> bytes:
+    """A part of the key of code that has lines for debuggers (``WEFT_PERF``)."""
+    return b"lines" if environment_flag("WEFT_PERF") else b""
 
 
 def make_key(

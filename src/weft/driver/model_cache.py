@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from weft.codegen.backend import backend_of, sources_of
-from weft.codegen.cache import cache_folder, source_digest, sweep
+from weft.codegen.cache import cache_folder, lines_key, source_digest, sweep
 from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm.compile import llvm_version
 from weft.dlight.decisions import tuned_key
@@ -95,7 +95,7 @@ def _key_of(request: Request, target: Target, settings: tuple[object, ...]) -> s
     name, described = _described(request)
     if described is None:
         raise _NoKeyError(f"parts of the {name} cannot be identified")
-    digest = hashlib.blake2b(source_digest(_ROOMS) + generator_digest(), digest_size=20)
+    digest = hashlib.blake2b(_origin(), digest_size=20)
     config = sorted((name, repr(value)) for name, value in context.config.items())
     parts = (
         name,
@@ -114,6 +114,10 @@ def _key_of(request: Request, target: Target, settings: tuple[object, ...]) -> s
     digest.update(repr(parts).encode())
     digest.update(described)
     return digest.hexdigest()
+
+
+def _origin() -> bytes:
+    return source_digest(_ROOMS) + generator_digest() + lines_key()
 
 
 def additions(target: Target) -> tuple[bytes | None, ...]:

@@ -8,7 +8,7 @@ compute a weight of others.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from weft.runtime.ndarray import NDArray
@@ -25,6 +25,13 @@ def name_weight(array: NDArray, name: str) -> NDArray:
     """
     _NAMES[array] = name
     return array
+
+
+def name_weights(arrays: Sequence[NDArray], names: Sequence[str | None] | None) -> None:
+    """Note the names of arrays, as a file has them; a file of an earlier weft has none."""
+    for array, name in zip(arrays, names or [None] * len(arrays), strict=True):
+        if name is not None:
+            name_weight(array, name)
 
 
 def weight_name(array: NDArray) -> str | None:
@@ -44,3 +51,13 @@ def inherit_name(array: NDArray, sources: Iterable[NDArray]) -> NDArray:
     if named:
         _NAMES[array] = _NAMES[max(named, key=lambda source: source.size)]
     return array
+
+
+def weight_label(array: NDArray, number: int) -> str:
+    """The name of a weight, or its number, with its type and shape.
+
+    >>> import numpy as np
+    >>> weight_label(NDArray(np.zeros((2, 3), "float32")), 4)
+    'constant4 float32[2, 3]'
+    """
+    return f"{weight_name(array) or f'constant{number}'} {array.dtype}{list(array.shape)}"

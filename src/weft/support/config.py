@@ -21,7 +21,7 @@ VARIABLES: Final[dict[str, str]] = {
     "WEFT_MODEL_CACHE_SIZE": "size limit of the cache of whole models in MiB",
     "WEFT_NO_CACHE": "1 turns both caches off",
     "WEFT_NUM_THREADS": "threads of parallel loops (default: the affinity mask)",
-    "WEFT_PERF": "1 writes /tmp/perf-PID.map and jit-PID.dump, with which perf names kernels",
+    "WEFT_PERF": "1 tells perf and gdb names and lines of kernels, by files in /tmp",
 }
 
 

@@ -74,6 +74,14 @@ old_attributes: Final = Slot("old_attributes", "weft.compat.spellings")
 """``old_attributes(class) -> {name: adapter}``: what objects of a node class had in other releases,
 and ``module:function``, which computes it: owner compat, of which only the table is imported."""
 
+tell_tools: Final = Slot("tell_tools", "weft.runtime.native.debugging.tell")
+"""``tell_tools(file, addresses, code, loading)``, which perf and gdb need of loaded code: owner
+weft.runtime; imported under WEFT_PERF only."""
+
+written_with_lines: Final = Slot("written_with_lines", "weft.backends.cpu.lines")
+"""``written_with_lines(mod, target, checks=...)``: LLVM IR with lines of the printed functions:
+owner weft.backends; imported under WEFT_PERF only, since it imports the printer."""
+
 module_json: Final = Slot("module_json", "weft.tir.array_json")
 """``(write(module, numbers), read(text, arrays))``: an IRModule without the content of its arrays,
 as a compiled model on disk has it: owner weft.tir.

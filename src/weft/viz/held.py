@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.weight_names import weight_label
+from weft.script.printed import without_header
 from weft.support.errors import UnsupportedError
 from weft.viz.assembly import facts_of
 from weft.viz.disassembly import disassembled, kernel_of_symbol
-from weft.viz.memory import label_of, size_of, weight_bytes
-from weft.viz.texts import Texts, without_header
+from weft.viz.memory import size_of, weight_bytes
+from weft.viz.texts import Texts
 
 Row = dict[str, object]
 
@@ -74,7 +76,7 @@ def memory_held(model: CompiledModel) -> Row:
     """The constants, and the size of the working memory where it is a number."""
     weights: list[Row] = [
         {
-            "name": label_of(constant, at),
+            "name": weight_label(constant, at),
             "bytes": size_of(constant),
             "kind": "as given",
             "kernel": None,

@@ -10,6 +10,7 @@ from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.emit import emit_module
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.script.printed import Printed
 from weft.support.errors import TVMError
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.target import Target
@@ -18,7 +19,7 @@ from weft.tir.printed_lines import line_of
 from weft.tir.stmt import Stmt
 from weft.viz.assembly import Located, facts_of, read_assembly, read_llvm
 from weft.viz.loops import loop_rows
-from weft.viz.lowering import Lowering, Printed
+from weft.viz.lowering import Lowering
 from weft.viz.texts import Texts
 
 Row = dict[str, object]

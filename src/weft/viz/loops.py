@@ -9,6 +9,7 @@ from typing import Final
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
+from weft.script.printed import Printed
 from weft.support.errors import TVMError
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.block_access_region import get_block_access_region
@@ -17,7 +18,6 @@ from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, SeqStmt, Stmt, While
-from weft.viz.lowering import Printed
 
 Row = dict[str, object]
 _UNBOUNDED: Final = 1 << 31

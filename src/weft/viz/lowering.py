@@ -18,32 +18,10 @@ from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.transform import Pass, PassContext
-from weft.script.printer import text_and_lines
+from weft.script.printed import Printed
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
-from weft.tir.printed_lines import fill_lines, with_lines
-from weft.viz.texts import without_header
-
-
-@dataclass(frozen=True)
-class Printed:
-    """A function, its text, and the line of each statement in it, by ``id``."""
-
-    func: PrimFunc
-    text: str
-    lines: Mapping[int, int]
-
-    @staticmethod
-    def of(func: PrimFunc, name: str) -> Printed:
-        """Print a function."""
-        whole, lines = text_and_lines(func, name=name)
-        text = without_header(whole)
-        skipped = whole[: whole.index(text)].count("\n")
-        return Printed(func, text, {key: line - skipped for key, line in lines.items()})
-
-    def marked(self) -> PrimFunc:
-        """The function, whose statements know their lines."""
-        return with_lines(self.func, self.lines)
+from weft.tir.printed_lines import fill_lines
 
 
 @dataclass

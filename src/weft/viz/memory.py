@@ -16,7 +16,7 @@ from weft.relax.vm.host import HostFunction
 from weft.relax.vm.host_parts import Step
 from weft.runtime.memory.plan import largest_live, plan_offsets
 from weft.runtime.ndarray import NDArray
-from weft.runtime.weight_names import weight_name
+from weft.runtime.weight_names import weight_label
 from weft.support.dtype import DataType
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
@@ -109,17 +109,12 @@ def weight_rows(record: Recording) -> dict[int, Row]:
         is_packed = kernel is not None and re.search(r"_prepacked", kernel)
         kind = "as given" if is_given else "packed" if is_packed else "transformed"
         rows[id(data)] = {
-            "name": label_of(data, len(rows)),
+            "name": weight_label(data, len(rows)),
             "bytes": size_of(data),
             "kind": kind,
             "kernel": kernel,
         }
     return rows
-
-
-def label_of(data: NDArray, number: int) -> str:
-    """The name of a weight, or its number, and its type."""
-    return f"{weight_name(data) or f'constant{number}'} {data.dtype}{list(data.shape)}"
 
 
 def kernel_weights(record: Recording) -> dict[str, list[Row]]:

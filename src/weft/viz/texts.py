@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from weft.ir.function import BaseFunc
+from weft.script.printed import without_header
 from weft.support.errors import TVMError
 
 
@@ -41,17 +42,3 @@ def text_of(func: BaseFunc, name: str) -> str:
     except TVMError as error:
         return f"# {name} cannot be printed: {error}"
     return without_header(text)
-
-
-def without_header(text: str) -> str:
-    r"""A script without the comments that explain its prefixes and those at its end.
-
-    >>> without_header("# from tvm.script import tir as T\n\n@T.prim_func\ndef f():\n    pass")
-    '@T.prim_func\ndef f():\n    pass'
-    """
-    lines = text.split("\n")
-    start = next((at for at, line in enumerate(lines) if line and line[0] != "#"), 0)
-    end = len(lines)
-    while end > start and (not lines[end - 1] or lines[end - 1][0] == "#"):
-        end -= 1
-    return "\n".join(lines[start:end])

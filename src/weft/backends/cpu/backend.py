@@ -12,6 +12,8 @@ from weft.codegen.llvm.emit import emit_module
 from weft.dlight.apply import ScheduleRule
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass
+from weft.support import slots
+from weft.support.config import environment_flag
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.kinds import KINDS, TargetKind
 from weft.target.machine import Machine
@@ -50,6 +52,9 @@ class CPUBackend:
 
     def write(self, mod: IRModule, target: Target, *, checks: bool) -> WrittenCode:
         """The LLVM IR of the functions of ``mod``."""
+        if environment_flag("WEFT_PERF"):
+            located: WrittenCode = slots.written_with_lines.get()(mod, target, checks=checks)
+            return located
         return WrittenCode(*emit_module(mod, target, checks=checks))
 
     def compile(self, written: WrittenCode, target: Target) -> NativeCode:

@@ -192,8 +192,11 @@ class FunctionBuilder:
         """Give heap memory back."""
         self.call("free", "void", [("ptr", pointer)])
 
-    def finish(self, header: str) -> str:
-        """The function's text: header, stack memory, blocks, and the block of all exits."""
+    def finish(self, header: str, name: str) -> str:
+        """The function's text: header, stack memory, blocks, and the block of all exits.
+
+        ``name`` is that of the function in the program, for debug locations.
+        """
         if not self.terminated:
             self.lines.append("  ret i32 0")
             self.terminated = True
@@ -204,6 +207,6 @@ class FunctionBuilder:
             self.lines.append(f"  ret i32 {code}")
         lines = self.lines
         if self.context.debug is not None:
-            header, lines = self.context.debug.located(header, lines, self._marks)
+            header, lines = self.context.debug.located(name, header, lines, self._marks)
         body = "\n".join([*self.allocas, *lines])
         return f"{header} {{\nentry:\n{body}\n}}"

@@ -169,7 +169,7 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
     em.decisive = decisive_loads(func.body)
     em.statement(func.body)
     params = ", ".join(parameter_texts(func, signature))
-    context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
+    context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0", name))
 
 
 def declare_function(context: ModuleContext, func: PrimFunc, signature: Signature) -> None:
@@ -189,7 +189,7 @@ def emit_launched(context: ModuleContext, func: PrimFunc, name: str) -> None:
         em.bind_range(param, (interval[0].value, interval[1].value))
     em.decisive = decisive_loads(func.body)
     em.statement(func.body)
-    context.functions.append(em.b.finish(parallel.launched_header(func, name)))
+    context.functions.append(em.b.finish(parallel.launched_header(func, name), em.function.name))
 
 
 def _bind_symbol(em: Emitter, var: Var, operand: str, interval: Interval) -> None:

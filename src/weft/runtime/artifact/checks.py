@@ -59,6 +59,8 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
         _expect(isinstance(manifest.get(name), kinds), f"its manifest's {name}")
     for name in ("kernels", "dtypes"):
         _expect(all(isinstance(item, str) for item in manifest[name]), f"its manifest's {name}")
+    names = manifest.get("names")
+    _expect(names is None or _are_names(names, len(manifest["dtypes"])), "its manifest's names")
     code = manifest["code"]
     if code is not None:
         for name in ("triple", "cpu"):
@@ -67,6 +69,13 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
         _expect(isinstance(features, list), "its code's features")
         _expect(all(isinstance(item, str) for item in features), "its code's features")
         _expect(isinstance(code.get("specs"), list), "its code's specs")
+
+
+def _are_names(names: object, count: int) -> bool:
+    """Whether there is a text or None for each tensor."""
+    if not isinstance(names, list) or len(names) != count:
+        return False
+    return all(isinstance(name, str | None) for name in names)
 
 
 def check_parts(

@@ -1,13 +1,13 @@
 """The ``.weft`` file: a compiled model in one zip, the same bytes for the same model.
 
 Entries, in this order: ``code.o`` (object code), ``constants.safetensors``, ``manifest.json``
-(format, version, target, features, signature, digests of the other entries), ``module.json`` (the
-imported module, where its weights are all among the constants), ``module.py`` (its text),
-``parts/`` (the runtime's own native parts that the code calls: weft.runtime.native.parts) and
-``program.json`` (functions, native entries, specs). Nothing is compressed, dates are fixed, so
-equal input gives equal bytes; nothing is pickled. A file is written beside its name and renamed:
-where the disk is full, the old file stays. The same bytes stand in a section of an exported
-library (weft.runtime.export.library), which is read here as well.
+(format, version, target, features, signature, names of weights, digests of the other entries),
+``module.json`` (the imported module, where its weights are all among the constants), ``module.py``
+(its text), ``parts/`` (the runtime's own native parts that the code calls:
+weft.runtime.native.parts) and ``program.json`` (functions, native entries, specs). Nothing is
+compressed, dates are fixed, so equal input gives equal bytes; nothing is pickled. A file is written
+beside its name and renamed: where the disk is full, the old file stays. The same bytes stand in a
+section of an exported library (weft.runtime.export.library), which is read here as well.
 
 Reading needs numpy, and no compiler; LLVM only where weft has no loader of its own. Weights stay in
 the file, which is mapped: processes that load one model hold them once, and what a process writes
@@ -41,6 +41,7 @@ from weft.runtime.native.object_code import ObjectCode
 from weft.runtime.native.parts import offer_parts
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program, VMFunction
+from weft.runtime.weight_names import name_weights, weight_name
 from weft.support import slots
 from weft.support.errors import (
     ArtifactError,
@@ -132,6 +133,7 @@ class Artifact:
                 "flops": {name: count.to_json() for name, count in self.flops.items()},
                 "signature": self.signature.to_json(),
                 "dtypes": [str(x.dtype) for x in tensors],
+                "names": [weight_name(x) for x in tensors],
                 "interface": interface_of((described or {}).get("specs", ()), program, tensors),
                 "digests": {name: _digest(data) for name, data in sorted(entries.items())},
             }
@@ -285,6 +287,7 @@ def _read(container: BinaryIO, path: Path) -> Artifact:
             whole, is_mapped = _whole(container)
             stored = _stored(whole, archive.getinfo(CONSTANTS), path)
             tensors = read_constants(stored, manifest["dtypes"], share=is_mapped)
+            name_weights(tensors, manifest.get("names"))
         return _artifact(manifest, entries, tensors)
     except ArtifactError:
         raise

@@ -10,6 +10,7 @@ from weft.runtime.memory.plan import plan_offsets
 from weft.runtime.ndarray import storage_dtype
 from weft.runtime.vm.bytecode import NativeEntry, Program, VMFunction
 from weft.runtime.vm.patterns import bind
+from weft.runtime.weight_names import weight_label
 from weft.support.errors import IRValueError
 
 
@@ -19,12 +20,14 @@ class MemoryReport:
 
     ``arena`` is the working memory of one call; ``constants`` are shared by all calls; ``outputs``
     are fresh at each call. ``bound`` tells that symbols were taken at their upper limits.
+    ``weights`` are the constants by themselves, the largest first: name with type and shape, bytes.
     """
 
     arena: int | None
     constants: int
     outputs: int | None
     bound: bool = False
+    weights: tuple[tuple[str, int], ...] = ()
 
     @property
     def total(self) -> int | None:
@@ -53,18 +56,21 @@ def report_memory(
 ) -> MemoryReport:
     """The memory of one function: for the given inputs, else static or from the limits."""
     function = program.functions[name]
-    arrays = [constant._array for constant in program.constants]
-    constants = sum([array.nbytes for array in arrays])
+    sizes = [constant._array.nbytes for constant in program.constants]
+    labels = [weight_label(constant, at) for at, constant in enumerate(program.constants)]
+    weights = tuple(sorted(zip(labels, sizes, strict=True), key=lambda weight: -weight[1]))
+    constants = sum(sizes)
     entry = function.native
     if entry is None:
-        return MemoryReport(None, constants, None)
+        return MemoryReport(None, constants, None, weights=weights)
     symbols = _symbols(function, entry, limits, values)
     arena, outputs = _arena(entry, symbols), _outputs(entry, symbols)
     has_symbols = entry.planned is not None or any(
         isinstance(extent, str) for _, shape in entry.outputs for extent in shape
     )
     bound = values is None and (has_symbols or bool(entry.limits))
-    return MemoryReport(arena, constants, outputs, bound and None not in (arena, outputs))
+    is_bound = bound and None not in (arena, outputs)
+    return MemoryReport(arena, constants, outputs, is_bound, weights)
 
 
 def _symbols(

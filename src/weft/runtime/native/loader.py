@@ -33,7 +33,8 @@ from weft.runtime.native.elf import (
     Table,
     check_object,
 )
-from weft.runtime.native.perf import tell_perf
+from weft.support import slots
+from weft.support.config import environment_flag
 from weft.support.errors import CodegenError
 
 _HERE: Final = architecture_of(platform.machine())
@@ -41,7 +42,8 @@ _WRITABLE, _ALLOCATED, _EXECUTABLE = 1, 2, 4
 _EXCEPTION_FRAMES: Final = 0x70000001
 _LIMIT: Final = 1 << 31
 
-_ADDRESS, _DISTANCE, _CALL, _ENTRY, _JUMP = _HERE.loading or Loading(0, 0, 0, (), b"")
+_LOADING: Final = _HERE.loading or Loading(0, 0, 0, (), b"", 0, b"")
+_ADDRESS, _DISTANCE, _CALL, _ENTRY, _JUMP = _LOADING[:5]
 _OWN_TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 """A name that assemblers mention; nothing refers to it."""
 _JUMP_SIZE: Final = 8
@@ -92,10 +94,14 @@ def load_object(file: ObjectFile, externals: Mapping[str, int]) -> LoadedObject 
     except CodegenError:
         _libc.munmap(start, layout.size)
         raise
-    tell_perf(file, addresses)
     own = np.flatnonzero(file.symbols["section"] != UNDEFINED)
     names = {file.names[number]: int(addresses[number]) for number in own if file.names[number]}
-    return LoadedObject(start, layout.size, names)
+    loaded = LoadedObject(start, layout.size, names)
+    if environment_flag("WEFT_PERF"):
+        code = range(start, start + layout.code_end)
+        take_back = slots.tell_tools.get()(file, addresses, code, _LOADING)
+        weakref.finalize(loaded, take_back).atexit = False
+    return loaded
 
 
 @contextmanager

@@ -42,6 +42,10 @@ class Loading(NamedTuple):
     """Write the distance to the symbol's entry in the table of addresses (GOT)."""
     jump: bytes
     """The code that jumps to the address in such an entry; the 4-byte distance to it follows."""
+    number: int
+    """Writes a number of 4 bytes: a place in a table for debuggers."""
+    ret: bytes
+    """The code that returns from a function."""
 
 
 NOTHING = Statement("", "")

@@ -126,8 +126,8 @@ X86_64: Final = Architecture(
     # System V ABI, AMD64 supplement 1.0, table 4.9: NONE, 64, PC32, PLT32, GOTPCREL, PC64,
     # GOTPCRELX, REX_GOTPCRELX
     relocations=frozenset({0, 1, 2, 4, 9, 24, 41, 42}),
-    # section 4.4 of that: 64, PC32, PLT32, the three of tables, and a jump relative to what follows
-    loading=Loading(1, 2, 4, (9, 41, 42), b"\xff\x25"),
+    # section 4.4 of that: 64, PC32, PLT32, the three of tables, and a jump from what follows; 32
+    loading=Loading(1, 2, 4, (9, 41, 42), b"\xff\x25", 10, b"\xc3"),
     pause=Statement("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     processors=_PROCESSORS,
     other_processors=_OTHER_PROCESSORS,

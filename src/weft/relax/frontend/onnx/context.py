@@ -31,6 +31,7 @@ from weft.relax.frontend.onnx.value import (
     Value,
     as_known,
     as_prim,
+    name_of_largest,
     plain_dim,
 )
 from weft.relax.ir.lattice import symbolic_vars
@@ -138,8 +139,12 @@ class Context:
     def constant(
         self, array: npt.ArrayLike, dtype: str | None = None, elem: int | None = None
     ) -> Value:
-        """A value whose elements are known."""
-        return Value(self.builder, None, np.asarray(array, dtype), elem)
+        """A value whose elements are known; as a weight it has the name of what it is made of."""
+        value = Value(self.builder, None, np.asarray(array, dtype), elem)
+        if np.size(array) > 1 or not self.node.input:
+            given = [self.scope.get(name) for name in self.node.input]
+            value.name = name_of_largest(given) or first_output(self.node)
+        return value
 
     def shape_value(self, dims: Sequence[Dim]) -> Value:
         """A vector of dimensions as a value."""

@@ -79,6 +79,7 @@ from weft.relax.frontend.onnx.value import (
     TextTable,
     TextValue,
     Value,
+    name_of_largest,
 )
 from weft.relax.struct_info import TensorStructInfo
 from weft.support import plugins
@@ -404,7 +405,9 @@ class Translator:
         if name == "Cast":
             elem = expect(given["to"], int)
         keep = elem if folded.dtype == object or elem in SMALL else None
-        return Value(self.builder, None, folded, keep, sources)
+        result = Value(self.builder, None, folded, keep, sources)
+        result.name = name_of_largest(inputs)
+        return result
 
     def value(
         self, item: Item, sources: frozenset[str], held: int | None = None
@@ -416,7 +419,9 @@ class Translator:
             return RunSequence(item.expr, item.elem, item.dims, item.sources or sources)
         if isinstance(item, Value):
             if not item.sources and sources:
-                return Value(self.builder, item._expr, item.known, item.elem, sources)
+                name = item.name
+                item = Value(self.builder, item._expr, item.known, item.elem, sources)
+                item.name = name
             return item
         expr = item if isinstance(item, RelaxVar) else self.emit(item)
         return Value(self.builder, expr, None, held if held in SMALL else None, sources)

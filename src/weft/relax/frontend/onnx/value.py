@@ -9,7 +9,7 @@ an expression made of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -48,7 +48,7 @@ class Value:
         elem: its ONNX element type.
         known: what is known of its elements (see the module's docstring), or None.
         sources: the inputs of the graph that it is computed from.
-        name: of an initializer, as the model has it.
+        name: of a weight, as the model has it, or that of the largest one that it is made of.
         claim: of a boolean, what it says of dimensions where that depends on them; or None.
     """
 
@@ -242,6 +242,16 @@ Item: TypeAlias = GraphValue | RelaxLike | None
 """One output of a converter: None if nobody uses it, a tensor, or what ``emit`` makes one of."""
 Result: TypeAlias = Item | Sequence[Item]
 """What a converter returns: its output, or the outputs in their order."""
+
+
+def name_of_largest(values: Iterable[GraphValue | None]) -> str | None:
+    """The name of the largest weight among values, if one has a name."""
+    weights = [
+        (value.known.size, value.name)
+        for value in values
+        if isinstance(value, Value) and value.known is not None and value.name is not None
+    ]
+    return max(weights, key=lambda weight: weight[0])[1] if weights else None
 
 
 def _tensor_info(expr: Expr) -> TensorStructInfo:

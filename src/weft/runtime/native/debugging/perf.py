@@ -1,62 +1,43 @@
-"""Tells Linux's ``perf`` which function lies where in memory (``WEFT_PERF=1``).
+"""Tells Linux's ``perf`` which function and which line lies where in memory.
 
 Two files in ``/tmp``, where perf looks for them:
 
 - ``perf-PID.map``: address, size and name of each function, which ``perf report`` reads by itself;
-- ``jit-PID.dump``: the code, too, for ``perf annotate``: after ``perf record -k mono``, ``perf
-  inject --jit`` makes object files of it.
+- ``jit-PID.dump``: the code and its lines, too, for ``perf annotate``: after ``perf record -k
+  mono``, ``perf inject --jit`` makes object files of it.
 
 Sources: Linux, tools/perf/Documentation: jit-interface.txt, jitdump-specification.txt.
 """
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import functools
 import mmap
-import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from weft.runtime.native.elf import ABSOLUTE, FUNCTION, UNDEFINED, ObjectFile, Table
-from weft.support.config import environment_flag
+from weft.runtime.native.debugging.functions import LoadedFunction
+from weft.runtime.native.debugging.line_table import Row
 
 FOLDER: Final = Path("/tmp")  # noqa: S108 - perf reads no other
 _HEADER: Final = struct.Struct("<IIIIIIQQ")
 _RECORD: Final = struct.Struct("<IIQIIQQQQ")
+_LINES: Final = struct.Struct("<IIQQQ")
+_LINE: Final = struct.Struct("<QII")
 _MAGIC: Final = 0x4A695444
 _VERSION: Final = 1
-_CODE_LOAD: Final = 0
-
-
-class LoadedFunction(NamedTuple):
-    """A function in this process's memory."""
-
-    name: str
-    address: int
-    size: int
-
-
-def functions_in(file: ObjectFile, addresses: Table) -> Iterator[LoadedFunction]:
-    """The functions of a loaded object; ``addresses`` are those of its symbols."""
-    for symbol, name, address in zip(file.symbols, file.names, addresses, strict=True):
-        is_here = int(symbol["section"]) not in (UNDEFINED, ABSOLUTE)
-        if is_here and symbol["info"] & 15 == FUNCTION and name:
-            yield LoadedFunction(name, int(address), int(symbol["size"]))
-
-
-def tell_perf(file: ObjectFile, addresses: Table) -> None:
-    """Note the functions of an object that was loaded, if ``WEFT_PERF`` asks for it."""
-    if environment_flag("WEFT_PERF"):
-        _notes(os.getpid(), file.machine).add(functions_in(file, addresses))
+_CODE_LOAD, _DEBUG_INFO = 0, 2
 
 
 @functools.lru_cache(maxsize=1)
-def _notes(process: int, machine: int) -> PerfNotes:
+def notes_of(process: int, machine: int) -> PerfNotes:
+    """The files of a process."""
     return PerfNotes(FOLDER, process, machine)
 
 
@@ -74,11 +55,15 @@ class PerfNotes:
         protection = mmap.PROT_READ | mmap.PROT_EXEC
         self._mark = mmap.mmap(self._dump.fileno(), _HEADER.size, mmap.MAP_PRIVATE, protection)
 
-    def add(self, functions: Iterator[LoadedFunction]) -> None:
-        """Write a line and a record for each function."""
+    def add(self, functions: Iterable[LoadedFunction], rows: Sequence[Row] = ()) -> None:
+        """Write a line and a record for each function, after one of its lines.
+
+        ``rows`` are those of the line tables of all of them, by address.
+        """
         with self._lock:
             for function in functions:
                 self._map.write(f"{function.address:x} {function.size:x} {function.name}\n")
+                self._dump.write(_lines_record(function, rows))
                 self._dump.write(self._record(function))
             self._map.flush()
             self._dump.flush()
@@ -99,3 +84,19 @@ class PerfNotes:
             function.address, function.address, function.size, self._count,
         )  # fmt: skip
         return head + name + code
+
+
+def _lines_record(function: LoadedFunction, rows: Sequence[Row]) -> bytes:
+    """The record of a function's lines; nothing if none is known."""
+    begin = bisect.bisect_left(rows, function.address, key=lambda row: row.address)
+    end = bisect.bisect_left(rows, function.address + function.size, key=lambda row: row.address)
+    entries = [
+        _LINE.pack(row.address, row.line, 0) + row.file.path.encode() + b"\0"
+        for row in rows[begin:end]
+        if row.file is not None and row.line  # line 0: LLVM made the code of several
+    ]
+    if not entries:
+        return b""
+    size = _LINES.size + sum([len(entry) for entry in entries])
+    head = _LINES.pack(_DEBUG_INFO, size, time.monotonic_ns(), function.address, len(entries))
+    return head + b"".join(entries)
