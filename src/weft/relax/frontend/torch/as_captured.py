@@ -17,14 +17,6 @@ from torch import fx
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.translate import missing_operators
 
-_COMPUTES: Final = frozenset(
-    {
-        "aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default", "aten.linear.default",
-        "aten.batch_norm.default", "aten.matmul.default",
-    }
-)  # fmt: skip
-"""Composite operators of torch that always compute a new tensor. Of others, such as ``reshape`` or
-``dropout``, the result may be their input."""
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _TRAINING: Final = frozenset({"train", "training", "use_input_stats", "is_training"})
 """Arguments under which an operator changes running statistics, or draws numbers."""
@@ -87,11 +79,16 @@ def _keeps_type(node: fx.Node) -> bool:
 
 
 def _is_fresh(operator: torch._ops.OpOverload) -> bool:
-    """Whether an operator's result is new memory: it shares none with an argument."""
-    if overload_name(operator) in _COMPUTES:
-        return True
-    if any(result.alias_info is not None for result in operator._schema.returns):
+    """Whether an operator's result is new memory: it shares none with an argument.
+
+    Composite operators of torch may return their input, as ``reshape`` and ``dropout`` do, though
+    their schemas do not say so. Those with weights (convolutions, norms) always compute a tensor.
+    """
+    schema = operator._schema
+    if any(result.alias_info is not None for result in schema.returns):
         return False
+    if any(argument.name == "weight" for argument in schema.arguments):
+        return True
     composite = "CompositeImplicitAutograd"
     return not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), composite)
 
