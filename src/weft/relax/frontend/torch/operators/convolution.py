@@ -65,7 +65,7 @@ def convolution(
     return image if context.rank(input) == rank + 2 else op.squeeze(image, [0])
 
 
-@converter("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
+@converter(*[f"aten.conv{rank}d.default" for rank in SPACE])
 def plain_convolution(
     context: Context,
     input: Expr,
