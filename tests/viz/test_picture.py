@@ -154,7 +154,8 @@ def test_symbolic_memory_is_that_of_the_call(symbolic):
 
 def test_weights_say_what_became_of_them(network):
     kinds = {weight["kernel"]: weight["kind"] for weight in network.data["memory"]["weights"]}
-    assert kinds["fused_conv2d_add_relu1"] == "transformed"
+    [convolution] = [kinds[name] for name in kinds if name.startswith("fused_conv2d_add_relu")]
+    assert convolution in ("transformed", "packed")  # by the processor's vectors
     assert kinds["matmul11"] == "as given"
     layers = picture_of(layered(100)).data
     kinds = {weight["kernel"]: weight["kind"] for weight in layers["memory"]["weights"]}
@@ -456,7 +457,7 @@ def test_drawings_are_svg_with_a_shape_for_each_thing(network):
 
 
 def test_drawings_that_there_are_not_are_refused(network):
-    with pytest.raises(IRValueError, match="there is no kernel 'pool'; there are fused_conv2d"):
+    with pytest.raises(IRValueError, match="there is no kernel 'pool'; there are .*fused_conv2d"):
         network.loops("pool")
     with pytest.raises(UnsupportedError, match="no times were measured"):
         _ = picture_of(layered()).roofline
