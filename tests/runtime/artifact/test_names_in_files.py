@@ -82,7 +82,13 @@ def test_a_file_without_names_is_loaded(saved, tmp_path):
     np.testing.assert_array_equal(model(np.ones((4, 64), "float32")), np.full((4, 64), 2.0))
 
 
-@pytest.mark.parametrize("names", [["weight"], [1, 2], "weight", {"0": "weight"}])
+def test_names_of_other_tensors_are_damage(saved, tmp_path):
+    path = with_manifest(saved, tmp_path / "wrong.weft", names=["weight"])
+    with pytest.raises(ArtifactFormatError, match="damaged or cut off"):
+        weft.load(path)
+
+
+@pytest.mark.parametrize("names", [[1, 2], "weight", {"0": "weight"}])
 def test_wrong_names_are_damage(saved, tmp_path, names):
     path = with_manifest(saved, tmp_path / "wrong.weft", names=names)
     with pytest.raises(ArtifactFormatError, match="its manifest's names"):
