@@ -119,7 +119,7 @@ def test_llvm_reads_straight_code(builder):
 def verified(builder, header="define i32 @f(i32 %x)"):
     """The function's text, in a module that LLVM has verified."""
     context = builder.context
-    text = builder.finish(header)
+    text = builder.finish(header, "f")
     context.functions.append(text)
     llvm.parse_assembly(context.text(COLD)).verify()
     return text

@@ -22,7 +22,7 @@ def converted(convert, source, target, values, dtype):
     value = b.op(f"load <{LANES} x {source}>, ptr %p, align 2")
     result = convert(b, value, LANES)
     b.do(f"store <{LANES} x {target}> {result}, ptr %q, align 2")
-    code = load_code(object_from_ir(b.finish("define i32 @f(ptr %p, ptr %q)")))
+    code = load_code(object_from_ir(b.finish("define i32 @f(ptr %p, ptr %q)", "f")))
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))
     results = np.zeros(len(values), dtype)
     for at in range(0, len(values), LANES):
