@@ -1,8 +1,7 @@
 """From LLVM IR text to object code.
 
 LLVM's passes are those of O3 with its search for vectors in loops and in straight code. Where weft
-has scheduled the loops, those of O1 and unrolling suffice: a third to half of the time, and code as
-fast.
+has scheduled the loops, those of O1 and unrolling suffice.
 """
 
 from __future__ import annotations
@@ -232,7 +231,7 @@ def _what(text: str) -> str:
 
 
 def passes_for(text: str) -> str:
-    """Which of LLVM's passes a text needs (``worker.PASSES``)."""
+    """Which of LLVM's passes a text needs: ``ALL``, ``NO_SLP`` or ``FEW`` of the worker."""
     if text.startswith(SCHEDULED_BY_US):
         return FEW
     return ALL if SLP_MISTAKES.search(text) is None else NO_SLP

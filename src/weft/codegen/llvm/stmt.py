@@ -156,9 +156,8 @@ def _unrolling(em: Emitter, loop: s.For, lines: int) -> str:
     - a loop over lanes each of which has its own test, as the tail of a symbolic extent leaves it:
       a tile of 8 by 48 would be a thousand branches and scalar sums, for which LLVM's search for
       vectors in straight code takes minutes;
-    - a long body, beside which counting costs nothing. LLVM allows 4,096 instructions in the loops
-      of a Zen 3 or Zen 4, so that a product's inner loop of 95 lines became one of 2,280, in twice
-      the time of compilation.
+    - a long body, beside which counting costs nothing. LLVM allows thousands of instructions in the
+      loops of some processors (4,096 of a Zen 3 or Zen 4), and takes its time for them.
     """
     if loop.kind is ForKind.UNROLLED:
         is_short = isinstance(loop.extent, IntImm) and loop.extent.value <= _WHOLE
@@ -169,8 +168,8 @@ def _unrolling(em: Emitter, loop: s.For, lines: int) -> str:
 
 
 _LONG_BODY: Final = 40
-"""The most lines of LLVM IR in a loop that LLVM may unroll if it likes. Of 48 and more, no operator
-of ``benchmarks.operators`` gained from it."""
+"""The most lines of LLVM IR in a loop that LLVM may unroll if it likes: those over the gates of an
+LSTM, which gain from it, have 16 to 35, those of products 80 and more."""
 _WHOLE: Final = 64
 """The most iterations of a loop that is unrolled wholly; a longer one is unrolled by a factor."""
 _JUMPS: Final = ("break_loop", "continue_loop")

@@ -27,7 +27,6 @@ REQUEST: Final = struct.Struct("<QQ")
 ANSWER: Final = struct.Struct("<BQQ")
 READY, DONE, REFUSED, NO_MEMORY = range(4)
 ALL, NO_SLP, FEW = "all", "no slp", "few"
-PASSES: Final = (ALL, NO_SLP, FEW)
 """Which of LLVM's passes run: all of the level of optimisation; all but the search for vectors in
 straight code (SLP); or those of level 1 and unrolling, which suffice where loops have a schedule.
 """
@@ -93,7 +92,7 @@ class Job(NamedTuple):
     features: str
     opt_level: int
     passes: str
-    """Which of LLVM's passes run: one of ``PASSES``."""
+    """Which of LLVM's passes run: ``ALL``, ``NO_SLP`` or ``FEW``."""
     position_independent: bool
     """Whether the code works wherever it is loaded to."""
     wanted: str

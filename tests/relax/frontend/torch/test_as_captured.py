@@ -132,8 +132,8 @@ def test_batch_normalisation_that_trains_is_decomposed():
 
 def test_an_operator_without_a_converter_is_decomposed():
     x = images(4, 5)
-    function = lambda x, w: nn.functional.cosine_similarity(x, x.flip(0))  # noqa: E731 - a model
-    program, converters = captured(Model(function), x)
+    model = Model(lambda x, w: nn.functional.cosine_similarity(x, x.flip(0)))
+    program, converters = captured(model, x)
     assert "aten.cosine_similarity.default" not in converters_with()
     assert converters is None
     check(program, x)

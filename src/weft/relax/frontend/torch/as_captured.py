@@ -1,6 +1,6 @@
 """Programs that are imported as torch.export captured them, without ``run_decompositions``.
 
-Decomposing traces the whole program again, which takes as long as the rest of the import. It is
+Decomposing traces the whole program again, which takes longer than the rest of the import. It is
 needed where an operator has no converter of its own, or where the program changes tensors. Most
 convolutional networks only do the latter in a way that cannot be seen: ``relu_`` of a tensor that
 was just computed and that nothing else reads, which is ``relu``.
