@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 
 from weft.dlight.decisions import as_tuned
+from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
+from weft.ir.pickling import Copied
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
 from weft.support.events import happened
 from weft.support.parameters import mismatch
-from weft.support.progress import phase
+from weft.support.progress import awaited
 from weft.support.public_entry import calls_of_callers
 from weft.support.recursion import deep_recursion
+from weft.support.shared_tasks import results
 from weft.target.target import Target, target_meant
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
@@ -59,13 +64,12 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
             raise PassError(f"{name}: {type(rule).__name__}.apply: {wrong}")
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        scheduled_funcs = {}
-        for gvar, func in mod.functions.items():
-            if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func):
-                with phase("schedules"):
-                    new_func = _scheduled(gvar.name_hint, func, rules)
-                if new_func is not None:
-                    scheduled_funcs[gvar] = new_func
+        waiting = {
+            gvar: func
+            for gvar, func in mod.functions.items()
+            if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func)
+        }
+        scheduled_funcs = _scheduled_by_processes(waiting, rules)
         if not scheduled_funcs:
             return mod
         result = mod.clone()
@@ -74,6 +78,21 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
         return result
 
     return ModulePass(deep_recursion(run), PassInfo(0, f"dlight.{name}"))
+
+
+def _scheduled_by_processes(
+    functions: Mapping[GlobalVar, PrimFunc], rules: tuple[ScheduleRule, ...]
+) -> dict[GlobalVar, PrimFunc]:
+    """Those functions that a rule fits, scheduled; forked processes share in the work."""
+
+    def run(name: str, func: PrimFunc) -> Copied[PrimFunc | None]:
+        return Copied(_scheduled(name, func, rules))
+
+    tasks = [partial(run, gvar.name_hint, func) for gvar, func in functions.items()]
+    with closing(results(tasks)) as shared:
+        found = {place: copied.value for place, copied in awaited("schedules", shared)}
+    places = enumerate(functions)
+    return {gvar: func for place, gvar in places if (func := found[place]) is not None}
 
 
 def _scheduled(name: str, func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:
