@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from torch import fx
 from weft.driver.sources import Request
 from weft.relax.frontend.dynamic_dim import hint_of, is_named_dim
 from weft.relax.frontend.torch.capture import capture
+from weft.support.config import usable_processors
 from weft.support.files import open_regular
 
 _OPERATORS: Final = frozenset({"aten", "prims", "quantized_decomposed", "higher_order"})
@@ -182,22 +184,27 @@ _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 
 
 def _update(digest: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Add names, types, layouts and contents of tensors to a digest, and which share memory."""
+    """Add names, types, layouts and contents of tensors to a digest, and which share memory.
+
+    Threads share in the contents: one digests 0.8 GB/s, and a BERT's weights are 0.4 GB.
+    """
     owners: dict[int, str] = {}
-    for name in sorted(tensors):
-        tensor = tensors[name]
+    for tensor in tensors.values():
         if type(tensor) not in _PLAIN or tensor.layout is not torch.strided:
             raise _Untold
+    names = sorted(tensors)
+    with ThreadPoolExecutor(usable_processors()) as threads:
+        contents = list(threads.map(_content, [tensors[name] for name in names]))
+    for name, content in zip(names, contents, strict=True):
+        tensor = tensors[name]
         memory = tensor.untyped_storage().data_ptr()
         owner = owners.setdefault(memory, name) if memory else name
         flags = (tensor.is_conj(), tensor.is_neg(), tensor.storage_offset(), owner)
-        digest.update(repr((name, _described(tensor), flags)).encode())
-        for block in _content(tensor):
-            digest.update(block)
+        digest.update(repr((name, _described(tensor), flags)).encode() + content)
 
 
-def _content(tensor: torch.Tensor) -> Iterator[memoryview]:
-    """The elements of a tensor in order, as bytes."""
+def _content(tensor: torch.Tensor) -> bytes:
+    """A digest of the elements of a tensor in order."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    if flat.numel():
-        yield memoryview(flat.view(torch.uint8).numpy())
+    content = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""
+    return hashlib.blake2b(content, digest_size=20).digest()

@@ -39,8 +39,9 @@ class Trait(Flag):
     """The two arguments may be exchanged."""
     EXACT = auto()
     """The numpy reference and compiled code give the same bits: integers wrap in both, and IEEE 754
-    fixes the four operations and the square root. (Computed in float64 and rounded to a narrower
-    float they are right, too, as float64 has more than twice its digits; Figueroa, 1995.)"""
+    fixes the four operations and the square root. So the reference computes in the type of its
+    operands. (What numpy computes of 16 bits in float32 and rounds is right, too, as float32 has
+    more than twice their digits; Figueroa, 1995.)"""
     MOVES = auto()
     """Every element of the result is an element of an argument, unchanged."""
     VIEW = auto()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from weft.ir.expr import IntImm, PrimExpr
+from weft.support.arrays import in_order
 from weft.tir.expr import FloorDiv, FloorMod, Var
 
 
@@ -66,4 +67,4 @@ def reordered(array: np.ndarray, digits: Sequence[Digit], rank: int) -> np.ndarr
     apart = array.reshape([*[digits[at].extent for at in order], *array.shape[rank:]])
     last = range(len(digits), apart.ndim)
     places = [*[order.index(at) for at in range(len(digits))], *last]
-    return np.array(apart.transpose(places), order="C")
+    return in_order(apart.transpose(places))

@@ -184,7 +184,7 @@ class IndexMap(Node):
         self._check_rank(arr_src.shape, "map_ndarray", "dimensions")
         shape = [op.const(extent, "int64") for extent in arr_src.shape]
         target = tuple([_constant(extent) for extent in self.map_shape(shape)])
-        source = arr_src.numpy()
+        source = arr_src._array
         digits = digits_of(self.final_indices, self.initial_indices, arr_src.shape)
         if digits is not None:
             return NDArray(reordered(source, digits, len(shape)), arr_src.dtype)

@@ -16,7 +16,7 @@ from weft.relax.op.definition import Infer, Replacements, match_scalars, operato
 from weft.relax.op.infer import VOID, broadcast_infos, check_float, common_dtype, param_name
 from weft.relax.op.lowering import TensorExpression
 from weft.relax.op.reference import binary as reference
-from weft.relax.op.reference.rule import Reference, in_float64
+from weft.relax.op.reference.rule import Reference, in_float64, quiet
 from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -103,7 +103,11 @@ def _binary(
 
     body.__name__, body.__doc__ = name, text
     row = operator(
-        f"relax.{name}", infer, te=te, numpy=in_float64(numpy), traits=traits | Trait.ELEMENTWISE
+        f"relax.{name}",
+        infer,
+        te=te,
+        numpy=quiet(numpy) if Trait.EXACT in traits else in_float64(numpy),
+        traits=traits | Trait.ELEMENTWISE,
     )
     return row(body)
 

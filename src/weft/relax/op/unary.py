@@ -13,7 +13,7 @@ from weft.relax.op.definition import Dtype, Infer, Prim, operator
 from weft.relax.op.infer import VOID, same_as_float_input, same_as_input, tensor, with_dtype
 from weft.relax.op.lowering import TensorExpression
 from weft.relax.op.reference import unary as reference
-from weft.relax.op.reference.rule import Reference, in_float64, numpy_dtype
+from weft.relax.op.reference.rule import Reference, in_float64, numpy_dtype, quiet
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -94,7 +94,7 @@ def _unary(
         infer,
         te=te,
         kernel=kernel or f"tir_{name}",
-        numpy=in_float64(numpy),
+        numpy=quiet(numpy) if Trait.EXACT in traits else in_float64(numpy),
         traits=traits | Trait.ELEMENTWISE,
     )
     return row(body)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from weft.relax.op.reference.rule import in_float64, is_float
+from weft.relax.op.reference.rule import is_float
 from weft.support.errors import RuntimeFault
 
 Binary = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -24,7 +24,7 @@ def division(of_floats: Binary, of_integers: Binary) -> Binary:
         _checked(y)
         return np.asarray((of_floats if is_float(x) else of_integers)(x, y))
 
-    return in_float64(run)
+    return run
 
 
 def truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.relax.op.reference.rule import wide
-from weft.runtime.ndarray import array
+from weft.runtime.ndarray import NDArray, array
 from weft.support.errors import IRValueError
 from weft.tir.index_map import IndexMap
 
@@ -59,9 +59,10 @@ def layout_transform(
     input_axis_separators: object = None,  # noqa: ARG001 - likewise
 ) -> np.ndarray:
     """Elements moved by an index map."""
-    moved = index_map.map_ndarray(array(x)).numpy()
+    source = NDArray(x) if x.flags.writeable else array(x)
+    moved = index_map.map_ndarray(source)._array
     if not pad_value:
-        return np.asarray(moved)
+        return moved
     is_data = index_map.map_ndarray(array(np.ones(x.shape, bool))).numpy()
     return np.where(is_data, wide(moved), pad_value).astype(x.dtype)
 

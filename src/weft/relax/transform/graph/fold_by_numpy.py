@@ -25,6 +25,7 @@ from weft.relax.reference.operators import reference_of
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.runtime.weight_names import inherit_name
+from weft.support.arrays import in_order
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError
 
@@ -75,9 +76,16 @@ def _computed(call: Call, kind: DataType) -> np.ndarray | None:
         ]
         with np.errstate(all="ignore"):
             result = reference(*values, **interpreter.attributes(call, frame))
-            return np.require(result, kind.numpy, ["C", "W"])  # broadcast arrays are read-only
+            return _own(np.asarray(result), kind)
     except TVMError:
         return None
+
+
+def _own(result: np.ndarray, kind: DataType) -> np.ndarray:
+    """The array in a type, in order and writable (broadcast arrays are not)."""
+    if result.dtype == kind.numpy and not result.flags.c_contiguous:
+        return in_order(result)
+    return np.require(result, kind.numpy, ["C", "W"])
 
 
 def _cast(constant: Constant, kind: DataType) -> Constant | None:

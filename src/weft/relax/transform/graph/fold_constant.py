@@ -39,6 +39,7 @@ from weft.relax.op.base import CALL_TIR
 from weft.relax.op.lowering import Rule
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy
+from weft.relax.transform.graph.fold_moves import moved_by_numpy
 from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.passes import make_module_pass
 from weft.runtime.ndarray import NDArray
@@ -159,11 +160,17 @@ def _computed(call: Call, func: PrimFunc, arrays: list[NDArray]) -> Expr:
     func = _specialised(func, call)
     if _work(func) > WORK:
         return call
-    outputs = slots.evaluate.get()(func, arrays)
+    outputs = _moved(func, arrays) or slots.evaluate.get()(func, arrays)
     constants = [Constant(inherit_name(array, arrays)) for array in outputs]
     if isinstance(call.sinfo_args[0], TupleStructInfo):
         return Tuple(constants)
     return constants[0]
+
+
+def _moved(func: PrimFunc, arrays: list[NDArray]) -> list[NDArray] | None:
+    """What a function that only moves elements makes of arrays; None for another function."""
+    results = moved_by_numpy(func, [array._array for array in arrays])
+    return None if results is None else [NDArray(result, arrays[0].dtype) for result in results]
 
 
 def _key(call: Call) -> tuple[object, ...]:
