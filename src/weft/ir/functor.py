@@ -426,6 +426,12 @@ def rewrite(root: N, function: Callable[[Node], Node | None]) -> N:
 
 
 class _Substitute(Mutator):
+    MEMOISED: ClassVar[frozenset[str]] = frozenset(
+        "Buffer BufferLoad Ramp Broadcast Cast Add Sub Mul FloorDiv FloorMod".split()
+    )
+    """What becomes of a node is the same wherever it stands. So statements that share an index
+    share it afterwards, and what is computed of it (a simpler form, a bound) is computed once."""
+
     def __init__(self, mapping: Mapping[Node, object]) -> None:
         super().__init__()
         if not isinstance(mapping, Mapping):

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
+from weft.arith.interval import IntervalSet
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, contains
 from weft.ir.node import Array
@@ -214,36 +215,62 @@ def _is_shared_by(buffer: Buffer, loop: For) -> bool:
     return binding.is_thread if scope == "shared" else binding.tag == "threadIdx.x"
 
 
-def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, int] | None:
-    """(lowest index, constant extent) of the accesses along one dimension, or None."""
-    low: PrimExpr | None = None
-    high: PrimExpr | None = None
-    for indices, loops, every in usage.accesses:
-        domain: dict[Any, Any] = {loop.loop_var: loop.domain for loop in loops}
-        interval = eval_set(_rejoined(indices[axis], every), domain, analyzer)
-        if interval.is_nothing():  # a loop that runs no iteration
-            continue
-        if not interval.is_bounded:
+class _Bounds:
+    """The least and the largest values of indices.
+
+    The loads and stores of a tile have the same indices in the same loops again and again: on the
+    kernels of a ResNet-18 four of five intervals are known already.
+    """
+
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+        self._known: dict[tuple[int, ...], IntervalSet] = {}
+        self._analyzers: dict[tuple[int, ...], Analyzer] = {}
+
+    def accessed(self, usage: _Usage, axis: int) -> tuple[PrimExpr, int] | None:
+        """(lowest index, constant extent) of the accesses along one dimension, or None."""
+        low: PrimExpr | None = None
+        high: PrimExpr | None = None
+        for interval in self._intervals(usage, axis):
+            if interval.is_nothing():  # a loop that runs no iteration
+                continue
+            if not interval.is_bounded:
+                return None
+            first, last = interval.min_value, interval.max_value
+            low = first if low is None else op.minimum(low, first)
+            high = last if high is None else op.maximum(high, last)
+        if low is None or high is None:
             return None
-        first, last = interval.min_value, interval.max_value
-        low = first if low is None else op.minimum(low, first)
-        high = last if high is None else op.maximum(high, last)
-    if low is None or high is None:
-        return None
-    extent = analyzer.simplify(op.add(op.subtract(high, low), op.const(1, high.dtype)))
-    if not isinstance(extent, IntImm) or not 1 <= extent.value < 1 << 31:
-        return None
-    return analyzer.simplify(low), extent.value
+        extent = self.analyzer.simplify(op.add(op.subtract(high, low), op.const(1, high.dtype)))
+        if not isinstance(extent, IntImm) or not 1 <= extent.value < 1 << 31:
+            return None
+        return self.analyzer.simplify(low), extent.value
 
+    def _intervals(self, usage: _Usage, axis: int) -> list[IntervalSet]:
+        """The different intervals of the indices of one dimension."""
+        intervals = {}
+        for indices, loops, every in usage.accesses:
+            index = indices[axis]
+            around = tuple([id(loop) for loop in every])
+            key = (id(index), *[id(loop) for loop in loops], 0, *around)
+            interval = self._known.get(key)
+            if interval is None:
+                domain: dict[Any, Any] = {loop.loop_var: loop.domain for loop in loops}
+                joined = self._rejoined(index, every, around)
+                interval = self._known[key] = eval_set(joined, domain, self.analyzer)
+            intervals[id(interval)] = interval
+        return list(intervals.values())
 
-def _rejoined(index: PrimExpr, loops: list[For]) -> PrimExpr:
-    """Simplify ``i // 4 * 4 + i % 4`` to ``i``: the sum of the parts' intervals is too wide."""
-    if not contains(index, (FloorDiv, FloorMod)):
-        return index
-    analyzer = Analyzer()
-    for loop in loops:
-        analyzer.bind(loop.loop_var, loop.domain)
-    return analyzer.simplify(index)
+    def _rejoined(self, index: PrimExpr, loops: list[For], key: tuple[int, ...]) -> PrimExpr:
+        """Simplify ``i // 4 * 4 + i % 4`` to ``i``: the sum of the parts' intervals is too wide."""
+        if not contains(index, (FloorDiv, FloorMod)):
+            return index
+        analyzer = self._analyzers.get(key)
+        if analyzer is None:
+            analyzer = self._analyzers[key] = Analyzer()
+            for loop in loops:
+                analyzer.bind(loop.loop_var, loop.domain)
+        return analyzer.simplify(index)
 
 
 class _Shrink(Mutator):
@@ -302,7 +329,7 @@ def compact_buffer_allocation(func: PrimFunc, is_strict: bool = True) -> PrimFun
     gather = _Gather()
     gather.visit(func.body)
     shared = gather.opaque | _pointers(func.body)
-    analyzer = Analyzer()
+    bounds = _Bounds()
     plans: dict[int, tuple[Buffer, list[PrimExpr]]] = {}
     for key, usage in gather.usages.items():
         buffer = usage.buffer
@@ -313,11 +340,11 @@ def compact_buffer_allocation(func: PrimFunc, is_strict: bool = True) -> PrimFun
             continue
         if id(buffer.data) in shared or not buffer.shape:
             continue
-        usage.plan = _plan(usage, analyzer, is_strict) or usage.plan
+        usage.plan = _plan(usage, bounds, is_strict) or usage.plan
     for key, usage in gather.usages.items():
         if usage.plan is not None:
             buffer, shifts = usage.plan
-            strides = _strides(buffer, gather.aligned.get(key, {}), analyzer)
+            strides = _strides(buffer, gather.aligned.get(key, {}), bounds.analyzer)
             plans[key] = (buffer if strides is None else buffer.with_(strides=strides), shifts)
     return rewrite_body(func, _Shrink(plans)) if plans else func
 
@@ -367,14 +394,14 @@ def _is_part(
 
 
 def _plan(
-    usage: _Usage, analyzer: Analyzer, is_strict: bool
+    usage: _Usage, bounds: _Bounds, is_strict: bool
 ) -> tuple[Buffer, list[PrimExpr]] | None:
     buffer = usage.buffer
     shape: list[PrimExpr] = []
     shifts: list[PrimExpr] = []
     for axis, extent in enumerate(buffer.shape):
-        region = _accessed(usage, axis, analyzer)
-        if region is None or not _is_part(*region, extent, analyzer, is_strict):
+        region = bounds.accessed(usage, axis)
+        if region is None or not _is_part(*region, extent, bounds.analyzer, is_strict):
             shape.append(extent)
             shifts.append(IntImm(extent.dtype, 0))
         else:

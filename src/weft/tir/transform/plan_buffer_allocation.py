@@ -13,7 +13,7 @@ memory moves into the loops over the threads that own it, shared memory into tho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,32 +58,40 @@ class _Access:
 
 
 class _Accesses(Visitor):
-    """Every access of every buffer in program order, block axes replaced by their values."""
+    """Every access of some buffers in program order, block axes replaced by their values."""
 
-    def __init__(self) -> None:
+    def __init__(self, buffers: Iterable[Buffer]) -> None:
         self.path: list[Node] = []
-        self.found: dict[int, list[_Access]] = {}
+        self.found: dict[int, list[_Access]] = {id(buffer): [] for buffer in buffers}
+        self.known: dict[int, tuple[PrimExpr, PrimExpr]] = {}
+        """Index (by id) -> itself, so that it lives, and what ``exact`` makes of it."""
         self.values: dict[Var, PrimExpr] = {}
         self.initialised: list[int] = []
         self.reducing: frozenset[int] = frozenset()
         self.analyzer = Analyzer()
 
     def touch(self, buffer: Buffer, indices: Sequence[Any], is_read: bool) -> None:
+        accesses = self.found.get(id(buffer))
+        if accesses is None:
+            return
         exact = None if indices is None else tuple([self.exact(index) for index in indices])
         access = _Access(
             tuple(self.path), exact, is_read, id(buffer) in self.initialised, self.reducing
         )
-        self.found.setdefault(id(buffer), []).append(access)
+        accesses.append(access)
 
     def exact(self, index: PrimExpr) -> PrimExpr:
         """An index over loops; what split and fused loops divided is one sum again.
 
         Of a fused loop ``f``: ``f // 8 * 8 + f % 8`` -> ``f``.
         """
-        over_loops: PrimExpr = substitute(index, self.values)
-        if not contains(over_loops, (FloorDiv, FloorMod)):
-            return over_loops
-        return self.analyzer.simplify(over_loops)
+        known = self.known.get(id(index))
+        if known is None:
+            over_loops: PrimExpr = substitute(index, self.values)
+            if contains(over_loops, (FloorDiv, FloorMod)):
+                over_loops = self.analyzer.simplify(over_loops)
+            known = self.known[id(index)] = index, over_loops
+        return known[1]
 
     def visit_For(self, loop: For) -> None:
         self.visit(loop.min)
@@ -373,13 +381,13 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     owners.visit(func.body)
     if not owners.owned:
         return func
-    accesses = _Accesses()
+    accesses = _Accesses([buffer for buffer, _owner in owners.owned])
     accesses.visit(func.body)
     shared = shared_pointers(func.body)
     moved: dict[int, list[Buffer]] = {}
     gone: set[int] = set()
     for buffer, owner in owners.owned:
-        sites = accesses.found.get(id(buffer))
+        sites = accesses.found[id(buffer)]
         target = None
         if sites and id(buffer.data) not in shared:
             target = _target(buffer, owner, sites)

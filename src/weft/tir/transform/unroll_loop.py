@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect, contains, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, seq
-from weft.tir.stmt_functor import redefined
+from weft.tir.stmt_functor import DEFINITIONS, redefined
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 LIMIT: Final = 4096
@@ -116,9 +116,10 @@ def _statements(stmt: Stmt) -> int:
 def unrolled(loop: For, count: int) -> Stmt:
     """``count`` copies of the body; each has variables and buffers of its own."""
     copies = []
+    defines = contains(loop.body, DEFINITIONS)
     for index in range(count):
         value = op.add(loop.min, IntImm(loop.loop_var.dtype, index))
-        renew = substitute if index == 0 else redefined
+        renew = redefined if defines and index > 0 else substitute
         copies.append(renew(loop.body, {loop.loop_var: value}))
     return seq(*copies)
 
