@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.node import Node, cached_by_class
+from weft.ir.node import NODE_TYPES, Node, cached_by_class
+from weft.ir.summary import identities, summary_of
 
 Known = dict[int, tuple[Node, object]]
 """Objects by ``id``, each with its result; the object is kept so that no other gets its id."""
@@ -115,16 +116,17 @@ def rebound(root: Node) -> frozenset[int]:
     """
     if root._cache is not None and _PLAIN in root._cache:
         return _NO_IDS
-    order = post_order_of(root)
+    lets = NODE_TYPES["Let"].BIT
+    binders = [node for node in _order_with(root, lets) if is_binder(type(node))]
     bits: dict[int, int] = {}
     shadowed = 0
-    for node in order:
-        if is_binder(type(node)):
-            bit = bits.get(id(node.var))
-            if bit is not None:
-                shadowed |= bit
-            else:
-                bits[id(node.var)] = 1 << len(bits)
+    for node in binders:
+        bit = bits.get(id(node.var))
+        if bit is not None:
+            shadowed |= bit
+        else:
+            bits[id(node.var)] = 1 << len(bits)
+    order = _order_with(root, lets | identities([node.var for node in binders]))
     free: dict[int, int] = {}
     for node in order:
         free[id(node)] = _free_of(node, bits, free)
@@ -152,14 +154,23 @@ def _with_visited_again(
 
 
 def _free_of(node: Node, bits: dict[int, int], free: dict[int, int]) -> int:
-    """The free variables of a node, as bits; ``free`` has those of its parts already."""
+    """The free variables of a node, as bits; ``free`` has those of its parts that have any."""
     own = bits.get(id(node), 0)
     if is_binder(type(node)):
         var, value, body = [getattr(node, name) for name in ("var", "value", "body")]
-        return free[id(value)] | free[id(body)] & ~bits[id(var)]
+        return free.get(id(value), 0) | free.get(id(body), 0) & ~bits[id(var)]
     for part in parts_of(node):
-        own |= free[id(part)]
+        own |= free.get(id(part), 0)
     return own
+
+
+def _order_with(root: Node, bits: int) -> list[Any]:
+    """The root and the nodes below it whose summaries have one of some bits, parts first."""
+
+    def parts(node: Node) -> list[Node]:
+        return [part for part in parts_of(node) if (part._summary or summary_of(part)) & bits]
+
+    return post_order_of(root, parts)
 
 
 def parts_of(node: Node) -> list[Node]:

@@ -54,6 +54,7 @@ from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
 from weft.tir.transform.name_quotients import NameQuotients
+from weft.tir.transform.parallel_nests import FuseParallelLoops, UnfuseParallelLoops
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.simplify import Simplify
@@ -66,6 +67,7 @@ from weft.tir.transform.vectorize_loop import VectorizeLoop
 
 LOWER: tuple[Pass, ...] = (
     ConvertSSA(),  # first: later passes take a fact about a variable to hold wherever it stands
+    UnfuseParallelLoops(),  # before all passes that would take quotients by symbols for indices
     VerifyThreadMemory(),  # while blocks have names: refuses what is wrong in any order of threads
     LowerCrossThreadReduction(),  # while blocks still say what is a reduction
     PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction
@@ -96,6 +98,7 @@ LOWER: tuple[Pass, ...] = (
     StartWithFirst(),  # after unrolling, when statements follow each other
     ShuffleLoad(),  # after unrolling, when lanes pick elements by constants
     NameQuotients(),  # after the last Simplify, which would put quotients in the places of names
+    FuseParallelLoops(),  # after the last Simplify, which would put quotients back into indices
     RemoveNoOp(),
     StorageRewrite(),  # after the passes that remove statements: buffers live shorter
     ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them

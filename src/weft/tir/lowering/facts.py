@@ -58,7 +58,8 @@ class StatementFacts(StmtMutator):
         if self.ranges.of(loop.extent)[1] <= 0:
             return loop
         self.ranges.bind(loop.loop_var, loop_range(self.ranges, loop))
-        with self.scope() if is_single(loop) else self.branch():
+        scope = self.scope() if is_single(loop) else self.branch()
+        with scope, self.ranges.positive_factors(loop.extent):
             self.bounds.enter_loop(loop.loop_var, loop.min, loop.extent)
             return loop.with_(body=self.visit(loop.body))
 
@@ -76,10 +77,10 @@ class StatementFacts(StmtMutator):
     def visit_IfThenElse(self, stmt: s.IfThenElse) -> s.Stmt:
         """The statement; in its branches it is known whether the condition holds."""
         condition = self.visit(stmt.condition)
-        with self.branch():
+        with self.branch(), self.ranges.where(stmt.condition):
             self.bounds.assume(stmt.condition)
             then_case = self.visit(stmt.then_case)
-        with self.branch():
+        with self.branch(), self.ranges.where(stmt.condition, False):
             self.bounds.assume(stmt.condition, False)
             else_case = self.visit(stmt.else_case)
         return stmt.with_(condition=condition, then_case=then_case, else_case=else_case)

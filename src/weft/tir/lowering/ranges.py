@@ -8,7 +8,8 @@ interval is that of the value after it has wrapped to its type, so it holds in a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, integer_range
@@ -70,6 +71,34 @@ class Ranges:
             self._memo.clear()
         self.variables[id(var)] = interval
 
+    def positive_factors(self, product: PrimExpr) -> AbstractContextManager[None]:
+        """Within the block a product is at least 1, and so is each of its variables.
+
+        Nothing is known of the variables if one factor may be negative.
+        """
+        factors = factors_of(product)
+        if factors is None or factors[0] <= 0 or any(self.of(var)[0] < 0 for var in factors[1]):
+            return nullcontext()
+        return self._narrowed([(var, (1, self.of(var)[1])) for var in factors[1]])
+
+    def where(self, condition: PrimExpr, holds: bool = True) -> AbstractContextManager[None]:
+        """Within the block a condition holds (or does not), which may compare variables."""
+        limits = list(_limits(condition, holds))
+        return self._narrowed(limits) if limits else nullcontext()
+
+    @contextmanager
+    def _narrowed(self, limits: Sequence[tuple[e.Var, Interval]]) -> Iterator[None]:
+        """Within the block variables lie within these intervals, too."""
+        outer = [(var, self.of(var)) for var, _ in limits]
+        for var, (low, high) in limits:
+            known = self.of(var)
+            self.bind(var, (max(low, known[0]), min(high, known[1])))
+        try:
+            yield
+        finally:
+            for var, interval in outer:
+                self.bind(var, interval)
+
     def define(self, var: e.Var, value: PrimExpr) -> None:
         """Set the interval of a variable to that of its value, an integer expression."""
         self.bind(var, self.of(value))
@@ -101,16 +130,26 @@ class Ranges:
         return exact
 
     def largest_product(self, expr: PrimExpr) -> int | None:
-        """What a product is at most, by what is known of a product with more factors of its own.
+        """What a product is at most, by what is known of a product with more factors.
 
-        Of ``n * t * t`` follows ``n * t``, which is 0 if ``t`` is, and no larger else.
+        Of ``n * t * t`` follows ``n * t``, which is 0 if ``t`` is, and no larger else; and where
+        ``n`` is at least 1, ``t``.
         """
         factors = factors_of(expr)
         if not self._products or factors is None or factors[0] < 0:
             return None
         own = Counter(map(id, factors[1]))
-        tops = [most for whole, most in self._products if own <= whole and set(own) == set(whole)]
+        tops = [
+            most
+            for whole, most in self._products
+            if own <= whole and all(self._is_positive(key) for key in whole.keys() - own.keys())
+        ]
         return min(tops) * factors[0] if tops else None
+
+    def _is_positive(self, variable: int) -> bool:
+        """Whether the variable of that ``id`` is at least 1."""
+        interval = self.variables.get(variable)
+        return interval is not None and interval[0] >= 1
 
     def exact(self, expr: PrimExpr) -> Interval | None:
         """The interval of an Add, Sub or Mul if it cannot wrap, else None."""
@@ -123,6 +162,39 @@ class Ranges:
         """Whether the value is never 0."""
         low, high = self.of(expr)
         return low > 0 or high < 0 or _is_tested(self, expr)
+
+
+def _limits(condition: PrimExpr, holds: bool) -> Iterator[tuple[e.Var, Interval]]:
+    """The intervals of variables that a condition compares with constants, where it holds or not.
+
+    ``n >= 14 and m < 4`` gives n (14, largest) and m (smallest, 3).
+    """
+    if isinstance(condition, e.And if holds else e.Or):
+        yield from _limits(condition.a, holds)
+        yield from _limits(condition.b, holds)
+        return
+    if not isinstance(condition, e.CompareExpr):
+        return
+    kind, var, limit = type(condition), condition.a, condition.b
+    if isinstance(var, IntImm):
+        kind, var, limit = _SWAPPED.get(kind, kind), limit, var
+    interval = _INTERVALS.get(kind if holds else _NEGATED.get(kind, kind))
+    if interval is None or not isinstance(var, e.Var) or not isinstance(limit, IntImm):
+        return
+    if var.dtype.is_integral and var.dtype.lanes == 1 and (holds or kind in _NEGATED):
+        yield var, interval(limit.value, *integer_range(var.dtype))
+
+
+_SWAPPED: Final[dict[type, type]] = {e.LT: e.GT, e.LE: e.GE, e.GT: e.LT, e.GE: e.LE}
+_NEGATED: Final[dict[type, type]] = {e.LT: e.GE, e.LE: e.GT, e.GT: e.LE, e.GE: e.LT}
+_INTERVALS: Final[dict[type, Callable[[int, int, int], Interval]]] = {
+    e.LT: lambda limit, least, _: (least, limit - 1),
+    e.LE: lambda limit, least, _: (least, limit),
+    e.GT: lambda limit, _, largest: (limit + 1, largest),
+    e.GE: lambda limit, _, largest: (limit, largest),
+    e.EQ: lambda limit, _least, _largest: (limit, limit),
+}
+"""How a variable is compared with a limit -> its values, given those of its type."""
 
 
 def _is_tested(ranges: Ranges, expr: PrimExpr) -> bool:

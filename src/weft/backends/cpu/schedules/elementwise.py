@@ -25,6 +25,7 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.transform.parallel_nests import DIGIT
 from weft.tir.transform.vectorize_loop import MASKED_LANES
 
 _VECTORS: Final = 4
@@ -288,6 +289,25 @@ def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) ->
     if machine.cores > 1:
         sch.parallel(fused)
     return fused
+
+
+def run_together(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> list[LoopRV]:
+    """Run all iterations of loops in parallel, which stay apart if an extent is symbolic.
+
+    Lowering fuses them then (``tir.FuseParallelLoops``), after the passes that would take quotients
+    by symbols for indices. Returns the loops that there are.
+    """
+    if all(extent_of(sch, loop) is not None for loop in outer):
+        fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+        if extent_of(sch, fused) != 1 and machine.cores > 1:
+            sch.parallel(fused)
+        return [fused]
+    for at, loop in enumerate(outer):
+        if machine.cores > 1:
+            sch.parallel(loop)
+        if at:
+            sch.annotate(loop, DIGIT, 1)
+    return list(outer)
 
 
 def vectorize_inside(sch: Schedule, nest: Nest, axis: Var, skip: int, machine: Machine) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.backends.cpu.machine import is_cpu
-from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
+from weft.backends.cpu.schedules.elementwise import extent_of, run_together
 from weft.backends.cpu.schedules.tiles import most_rows
 from weft.dlight.apply import ScheduleRule
 from weft.dlight.nest import Nest, blocks_of, loops_of
@@ -136,14 +136,14 @@ def _is_one_band(sch: Schedule, block: BlockRV) -> bool:
 
 
 def _parallel(sch: Schedule, loops: Sequence[LoopRV], machine: Machine) -> LoopRV:
-    """Fuse loops and run them in parallel; lowering is told not to cut them, which would copy
-    large bodies.
+    """Run all iterations of some loops in parallel; returns the innermost of them.
+
+    Lowering is told not to cut them, which would copy large bodies.
     """
-    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    if extent_of(sch, fused) != 1:
-        run_in_parallel(sch, [fused], machine)
-    sch.annotate(fused, HINT, 0)
-    return fused
+    [*others, last] = run_together(sch, loops, machine)
+    for loop in (*others, last):
+        sch.annotate(loop, HINT, 0)
+    return last
 
 
 def _compute_inside(sch: Schedule, block: BlockRV, loop: LoopRV) -> None:
