@@ -90,9 +90,9 @@ def _scheduled_by_processes(
 
     tasks = [partial(run, gvar.name_hint, func) for gvar, func in functions.items()]
     with closing(results(tasks)) as shared:
-        found = {place: copied.value for place, copied in awaited("schedules", shared)}
+        answers = {place: copied.value for place, copied in awaited("schedules", shared)}
     places = enumerate(functions)
-    return {gvar: func for place, gvar in places if (func := found[place]) is not None}
+    return {gvar: func for place, gvar in places if (func := answers[place]) is not None}
 
 
 def _scheduled(name: str, func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:

@@ -8,13 +8,12 @@ copied, in a tenth of the time; nodes that are shared below a value are shared i
 from __future__ import annotations
 
 import copyreg
-import functools
 import io
 import pickle
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from weft.ir.node import Node
+from weft.ir.node import Node, cached_by_class
 from weft.support.dtype import DataType
 
 T = TypeVar("T")
@@ -61,7 +60,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-@functools.cache
-def _slots(cls: type[Node]) -> tuple[str, ...]:
+@cached_by_class
+def _slots(cls: Any) -> tuple[str, ...]:
     """The slots whose values a copy has, too."""
     return tuple(cls._all_slots_ - _NOT_COPIED)

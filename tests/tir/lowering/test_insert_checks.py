@@ -124,8 +124,47 @@ def test_other_quotients_are_tested(case):
             with T.LetStmt(i // (m if case != "a longer loop" else t)) as quotient:
                 a[quotient, 0] = T.float32(0)
 
-    tests = [check for check in checks_in(after(func)) if "out of bounds" in str(check.args[3])]
-    assert len(tests) == 2
+    texts = [str(check.args[3]) for check in checks_in(after(func))]
+    assert len([text for text in texts if "out of bounds" in text and "axis 0" in text]) == 1
+    # Where the loop runs, no factor of its extent is 0. The other extents are not such products.
+    assert len([text for text in texts if "axis 1" in text]) == (case != "another divisor")
+
+
+@pytest.mark.parametrize("loop", ["over the first axis", "over another number"])
+def test_a_loop_over_one_axis_makes_the_size_of_the_others_exact(loop):
+    """``n * h * w`` elements are in memory. Where n is at least 1, so are ``h * w``."""
+
+    @T.prim_func
+    def func(p: T.handle, m: T.int64):
+        n, h, w = T.int64(), T.int64(), T.int64()
+        a = T.match_buffer(p, (n, h, w), "float32")
+        flat = T.Buffer((n, h * w), "float32", data=a.data)
+        for i in range(n if loop == "over the first axis" else m):
+            if i < n:
+                for j in range(h * w):
+                    flat[i, j] = T.float32(0)
+
+    texts = [str(check.args[3]) for check in checks_in(after(func))]
+    wanted = [text for text in texts if "out of bounds" in text or "does not fit" in text]
+    assert bool(wanted) == (loop != "over the first axis")
+
+
+@pytest.mark.parametrize("rows", [14, 15])
+def test_the_last_tile_is_proved_to_end_at_the_extent(rows):
+    """A condition narrows the interval of its variable; each arm of a minimum is a bound."""
+
+    @T.prim_func
+    def func(p: T.handle):
+        n = T.int64()
+        a = T.match_buffer(p, (n,), "float32")
+        if n >= 14:
+            for i in range((n + 13) // 14):
+                with T.LetStmt(T.min(i * 14, n - 14)) as first:
+                    for row in T.unroll(rows):
+                        a[first + row] = T.float32(0)
+
+    texts = [str(check.args[3]) for check in checks_in(after(func))]
+    assert bool([text for text in texts if "out of bounds" in text]) == (rows > 14)
 
 
 def test_a_product_of_symbols_is_exact_if_it_is_the_size_of_a_parameter():

@@ -15,6 +15,7 @@ Where no proof is found a check runs in the program, so that a missing proof nev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
@@ -352,7 +353,8 @@ class Bounds:
         if parts is None or (factor > 0) != parts.is_min:
             return None
         tries = [add_scaled(rest, side, factor) for side in (parts.a, parts.b)]
-        tops = [self._upper(side) for side in tries]
+        plain = [self._without_loops(side) for side in tries]
+        tops = [math.inf if side is None else self._upper(side) for side in plain]
         return tries[1] if tops[1] < tops[0] else tries[0]
 
     def _constant_upper(self, poly: Poly) -> int:

@@ -393,9 +393,7 @@ def _is_part(
     return analyzer.can_prove(op.const(count, extent.dtype) < extent)
 
 
-def _plan(
-    usage: _Usage, bounds: _Bounds, is_strict: bool
-) -> tuple[Buffer, list[PrimExpr]] | None:
+def _plan(usage: _Usage, bounds: _Bounds, is_strict: bool) -> tuple[Buffer, list[PrimExpr]] | None:
     buffer = usage.buffer
     shape: list[PrimExpr] = []
     shifts: list[PrimExpr] = []

@@ -47,9 +47,21 @@ from weft.arith.iter_map.integer import (
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, substitute
 from weft.ir.transform import Pass
+from weft.tir import op
 from weft.tir.expr import FloorDiv, FloorMod, Var
-from weft.tir.function import PrimFunc
-from weft.tir.stmt import Allocate, AttrStmt, DeclBuffer, For, ForKind, IfThenElse, LetStmt, Stmt
+from weft.tir.intrinsic import assume
+from weft.tir.stmt import (
+    Allocate,
+    AttrStmt,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    seq,
+)
 from weft.tir.transform.loop_partition import HINT
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
@@ -268,7 +280,8 @@ def _fused(nest: Sequence[For]) -> For:
     outer = nest[0]
     if not all(isinstance(loop.min, IntImm) and loop.min.value == 0 for loop in nest):
         raise _NotDigits
-    body = _within(outer.body, nest[1:])
+    known = [_inside(loop.loop_var, loop.extent) for loop in nest]
+    body = seq(*known, _within(outer.body, nest[1:]))
     fused = Var(outer.loop_var.name.removesuffix("_0"), outer.loop_var.dtype)
     unit: PrimExpr = const_like(fused, 1)
     for at in reversed(range(len(nest))):
@@ -282,6 +295,11 @@ def _fused(nest: Sequence[For]) -> For:
     return outer.with_(loop_var=fused, extent=unit, body=body)
 
 
+def _inside(digit: Var, radix: PrimExpr) -> Stmt:
+    """The promise that a digit is below its radix, which proofs do not see in its quotient."""
+    return Evaluate(assume(op.logical_and(digit >= 0, digit < radix)))
+
+
 def _within(stmt: Stmt, loops: Sequence[For]) -> Stmt:
     """A statement without the loops of these digits, whose variables are then defined around it."""
     if not loops:
@@ -293,12 +311,10 @@ def _within(stmt: Stmt, loops: Sequence[For]) -> Stmt:
         body = _within(stmt.body, loops[1:])
         same = stmt.loop_var is first.loop_var
         return body if same else substitute(body, {stmt.loop_var: first.loop_var})
-    if isinstance(stmt, IfThenElse) and stmt.else_case is not None:
-        cases = _within(stmt.then_case, loops), _within(stmt.else_case, loops)
-        return stmt.with_(then_case=cases[0], else_case=cases[1])
     if isinstance(stmt, IfThenElse):
-        return stmt.with_(then_case=_within(stmt.then_case, loops))
-    if isinstance(stmt, _AROUND):
+        other = None if stmt.else_case is None else _within(stmt.else_case, loops)
+        return stmt.with_(then_case=_within(stmt.then_case, loops), else_case=other)
+    if isinstance(stmt, (LetStmt, AttrStmt, Allocate, DeclBuffer)):
         return stmt.with_(body=_within(stmt.body, loops))
     raise _NotDigits
 

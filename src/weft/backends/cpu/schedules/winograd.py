@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.backends.cpu.machine import is_cpu
-from weft.backends.cpu.schedules.elementwise import extent_of, run_together
+from weft.backends.cpu.schedules.elementwise import run_together
 from weft.backends.cpu.schedules.tiles import most_rows
 from weft.dlight.apply import ScheduleRule
 from weft.dlight.nest import Nest, blocks_of, loops_of

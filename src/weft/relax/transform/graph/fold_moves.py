@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, Range
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -86,7 +86,11 @@ def _visits_all(realize: BlockRealize, loops: dict[Var, For], shape: list[int]) 
         if loop is None:
             return False
         for domain in (loop.domain, axis.dom):
-            if not is_const_int(domain.min, 0) or not is_const_int(domain.extent, extent):
+            if (
+                domain is None
+                or not is_const_int(domain.min, 0)
+                or not is_const_int(domain.extent, extent)
+            ):
                 return False
     return True
 
