@@ -85,14 +85,16 @@ def _visits_all(realize: BlockRealize, loops: dict[Var, For], shape: list[int]) 
         loop = loops.pop(value, None) if isinstance(value, Var) else None
         if loop is None:
             return False
-        for domain in (loop.domain, axis.dom):
-            if (
-                domain is None
-                or not is_const_int(domain.min, 0)
-                or not is_const_int(domain.extent, extent)
-            ):
-                return False
+        if not all(_is_from_zero(domain, extent) for domain in (loop.domain, axis.dom)):
+            return False
     return True
+
+
+def _is_from_zero(domain: Range | None, extent: int) -> bool:
+    """Whether a range is that of the numbers from 0 on to before ``extent``."""
+    if domain is None:
+        return False
+    return is_const_int(domain.min, 0) and is_const_int(domain.extent, extent)
 
 
 def _extents(buffer: Buffer) -> list[int] | None:
