@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.default_schedules import blocked, floats, results_of
 from weft import te, tir, topi
 from weft.relax.transform.fusion.name_extents import name_extents
 from weft.tir.function import PrimFunc
@@ -51,3 +52,20 @@ def test_a_simplified_condition_keeps_the_extent():
     y = te.compute((12,), lambda i: tir.if_then_else(i < rows + 0, x[i], 0.0), "y")
     text = te.create_prim_func([x, y, n], "int64").script()
     assert "v_i < T.min(n, T.int64(7))" in text
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_a_convolution_over_such_an_extent_has_vectors(n):
+    """It ran element by element: the tail of a tile was not proved to be one of its block."""
+    size = tir.SizeVar("n", "int64")
+    columns = tir.min(tir.max(size // 2, 1), (size + 5) // 3)
+    layouts = ("NCHW4c", "OIHW4i4o", "NCHW4c")
+    (x, w), y = blocked((1, 2, 5, columns, 4), (2, 2, 3, 3, 4, 4), layouts)()
+    func = name_extents(te.create_prim_func([x, w, y, size], "int64"))
+    arrays = [floats(1, 2, 5, rows_of(n), 4), floats(2, 2, 3, 3, 4, 4)]
+    made, expected, interpreted, native = results_of(func, arrays, (1, 2, 5, rows_of(n), 4))
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+    lines = made.script().split("\n")
+    update = next(at for at, line in enumerate(lines) if '_update"' in line)
+    assert "T.vectorized" in lines[update - 1]
