@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from weft import te, topi
+from weft.ir.structural import structural_equal
 from weft.support.errors import RuntimeFault
 from weft.tir.interp import run
 
@@ -98,3 +99,30 @@ def test_block_names_when_printed():
     text = te.create_prim_func([a, b, topi.add(a, b)]).script()
     assert 'T.block("T_add")' in text
     assert "T_add[v_ax0, v_ax1] = a[v_ax0, v_ax1] + b[v_ax1]" in text
+
+
+@pytest.mark.parametrize("height", [1, 4, 5, 8, 9])
+def test_an_extent_that_is_more_than_one_is_that_of_the_sum(floats, height):
+    """As where a network adds what it scaled up to what it had before: the sum has its extent."""
+    n = te.var("n", "int64")
+    scaled, before = (n - 1) // 4 * 4 + 4, n
+    a, b = te.placeholder((scaled,), name="a"), te.placeholder((before,), name="b")
+    total = topi.add(a, b)
+    rows = (height - 1) // 4 * 4 + 4
+    x, y, out = floats(rows), floats(height), np.zeros(rows, "float32")
+    func = te.create_prim_func([a, b, total, n])
+    if height in (1, rows):
+        run(func, x, y, out, height)
+        np.testing.assert_array_equal(out, x + y)
+    else:
+        with pytest.raises(RuntimeFault, match="is outside"):
+            run(func, x, y, out, height)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_sum_of_such_an_extent_is_no_choice_of_extents(order):
+    n = te.size_var("n", "int64")
+    shapes = [((n // 4 * 4 + 4,), (n,)), ((n + 2,), (n // 3,))]
+    for shape, other in shapes:
+        pair = [te.placeholder(item) for item in (shape, other)][::order]
+        assert structural_equal(topi.add(*pair).shape[0], shape[0])

@@ -22,6 +22,7 @@ from weft.te.index_dtype import normalize_index_dtype
 from weft.te.nest import NestLevel, nest_levels
 from weft.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from weft.te.tensor import Operation, Tensor
+from weft.te.whole_extents import WholeExtents
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
@@ -140,7 +141,7 @@ class _Builder:
         self.buffers: dict[tuple[int, int], Buffer] = {}
         self.allocations: list[Buffer] = []
         self.names: dict[str, int] = {}
-        self.analyzer = Analyzer()
+        self.analyzer, self.extents = Analyzer(), WholeExtents()
 
     def fresh(self, name: str) -> str:
         """``name``, with ``_1``, ``_2`` ... appended if it is in use."""
@@ -178,6 +179,7 @@ class _Builder:
             )
         if tensor.key not in self.buffers:
             self.buffers[tensor.key] = decl_buffer(tensor.shape, tensor.dtype, tensor.name)
+        self.extents.add([self.buffers[tensor.key]])
         return []
 
     def outputs(self, operation: Operation) -> list[Buffer]:
@@ -187,6 +189,7 @@ class _Builder:
             tensor = operation.output(index)
             buffer = decl_buffer(tensor.shape, tensor.dtype, tensor.name)
             self.buffers[tensor.key] = buffer
+            self.extents.add([buffer])
             buffers.append(buffer)
             if not self.is_argument(tensor):
                 self.allocations.append(buffer)
@@ -253,8 +256,7 @@ class _Builder:
         """The expression on buffers and block variables."""
         variables = {} if level is None else level.variables
         result: PrimExpr = _ToBuffers(self.buffers, variables).visit(expr)
-        simple: PrimExpr = self.analyzer.simplify(result)
-        return simple
+        return self.extents.simplified(result, self.analyzer)
 
     def indices(self, operation: ComputeOp, level: NestLevel) -> list[PrimExpr]:
         return [level.variables[id(axis.var)] for axis in operation.axis]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import ExprLike, Extent, IntImm, PrimExpr, as_prim_expr
 from weft.ir.structural import structural_equal
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError
@@ -169,9 +170,25 @@ def _broadcast_extent(a: Extent, b: Extent, context: tuple[Shape, Shape, str]) -
         )
     if is_const(a) or is_const(b):
         return a if is_const(a) else b
+    for extent, other in ((a, b), (b, a)):
+        if cannot_stretch(extent, other):
+            return extent
     # If one of two symbols is 1, the result is the other (also if that is 0). If they differ
     # otherwise, the result is the larger: the other tensor lacks elements, and the kernel fails.
     return op.select(op.equal(a, 1), b, op.select(op.equal(b, 1), a, op.maximum(a, b)))
+
+
+def cannot_stretch(a: Extent, b: Extent) -> bool:
+    """Whether ``a`` is proved to be the extent of both: it is not 1, or ``b`` is at most that.
+
+    Of the latter, ``b`` of 0 beside an ``a`` of 1 is the exception: then 0 is the result.
+    """
+    first, second, analyzer = as_prim_expr(a), as_prim_expr(b), Analyzer()
+    if analyzer.can_prove(first != 1):
+        return True
+    return analyzer.can_prove(second <= first) and analyzer.can_prove(
+        op.minimum(first, 1) <= second
+    )
 
 
 def broadcast_indices(shape: Shape, target: Shape, indices: Point) -> list[PrimExpr]:

@@ -187,7 +187,34 @@ def of_rounded_states():
                    note=f"{size} rounded {reverse} {len(more)}")  # fmt: skip
 
 
-TABLE = Table([*layers(), *without_biases(), *of_onnx(), *of_rounded_states()])
+def of_small_weights():
+    """Weights of the state in int8, with a factor for each row."""
+
+    def drawn(generator, shape):
+        return generator.integers(-128, 128, shape)
+
+    for kind, size in (("rnn", 3), ("rnn", 16), ("lstm", 1), ("lstm", 8)):
+        gates, more = GATES[kind] * size, [t(3 * size, fill=lambda _, shape: np.zeros(shape))]
+        data, weight, _, *rest = operands(kind, 4, size)
+        tensors = [data, weight, t(gates, size, dtype="int8", fill=drawn), *rest,
+                   *more[: kind == "lstm"], t(gates)]  # fmt: skip
+
+        def layer(*tensors, kind=kind):
+            return F["nn.recurrent_layer"](*tensors[:5], list(tensors[5:]), None, kind)
+
+        def wanted(data, weight, recurrent, bias, recurrent_bias, *states, kind=kind):
+            whole = recurrent.astype("float32") * states[-1][:, None]
+            count = 2 if kind == "lstm" else 1
+            return by_steps(kind, order="IOFG")(
+                data, weight, whole, bias, recurrent_bias, *states[:count]
+            )
+
+        yield Case("nn.recurrent_layer", layer, tensors, wanted,
+                   ({"s": 4, "b": 1}, {"s": 3, "b": 5}),
+                   note=f"int8 {kind} {size}")  # fmt: skip
+
+
+TABLE = Table([*layers(), *without_biases(), *of_onnx(), *of_rounded_states(), *of_small_weights()])
 
 
 @SAMPLED

@@ -63,6 +63,8 @@ ERRORS = [
     (layer, [LAYER[0], tensor(9, 5), *LAYER[2:]], IRValueError,
      "relax.nn.recurrent_layer: weight_ih: expected (9, 4), got (9, 5)"),
     (layer, [*LAYER[:5], tensor(2, 4)], IRValueError, "states: expected (2, 3), got (2, 4)"),
+    (layer, [*LAYER[:2], tensor(9, 3, dtype="int8"), *LAYER[3:]], IRValueError,
+     "states: expected tensors of [2, 1] dimensions, got [2]"),
     (with_lengths, [*LAYER, tensor(2)], IRTypeError, "lengths: expected integers, got float32"),
     (op.nn.lstm, [*LSTM[:2], tensor(12, 4), *LSTM[3:]], IRValueError,
      "relax.nn.lstm: weight_ih: expected (16, 4), got (12, 4)"),

@@ -15,7 +15,7 @@ from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.tir.expr import Mul
 from weft.tir.op import floordiv
-from weft.tir.op import min as tir_min
+from weft.topi.extents import cannot_stretch
 
 INT64 = DataType("int64")
 
@@ -149,17 +149,6 @@ def _broadcast_extent(a: Extent, b: Extent) -> Extent | None:
         return a
     if constant_value(a) is not None or constant_value(b) is not None:
         return b if constant_value(a) is None else a
-    if _cannot_stretch(a, b):
+    if cannot_stretch(a, b):
         return a
-    return b if _cannot_stretch(b, a) else None
-
-
-def _cannot_stretch(a: Extent, b: Extent) -> bool:
-    """Whether ``a`` is proved to be the extent of both: it is not 1, or ``b`` is at most that.
-
-    Of the latter, ``b`` of 0 beside an ``a`` of 1 is the exception: then 0 is the result.
-    """
-    first, second, analyzer = as_prim_expr(a), as_prim_expr(b), Analyzer()
-    if analyzer.can_prove(first != 1):
-        return True
-    return analyzer.can_prove(second <= first) and analyzer.can_prove(tir_min(first, 1) <= second)
+    return b if cannot_stretch(b, a) else None

@@ -23,22 +23,17 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import as_list, extern, reduce_axis
-from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.ir_builder import BufferVar, IRBuilder, WithScope
 from weft.tir.stmt import Stmt
-from weft.topi import tag
 from weft.topi.extents import compute_ax, const_int, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
+from weft.topi.nn.recurrent_blocks import block_width, in_blocks, part_width
 from weft.topi.nn.state_quantization import emit_quantized
 from weft.topi.simplify import simplified
 
-_LANES: Final = (16, 8)
-"""The lanes of vectors, which divide the gates of a block: if possible those of the longest."""
-_WIDEST: Final = 128
-"""The gates of a block whose sums registers hold."""
 _TOGETHER: Final = 4
 """How many sequences take a step together, at most."""
 _LARGE: Final = 1 << 17
@@ -108,52 +103,6 @@ def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
-def _in_blocks(weight: Tensor, width: Extent) -> Tensor:
-    """The weights of the state as (blocks, hidden, gates of a block).
-
-    By its annotation, weights that are known are laid out once, when the model is built.
-    """
-    return compute_ax(
-        [simplified(op.floordiv(weight.shape[0], width)), weight.shape[1], width],
-        lambda block, k, g: weight(block * width + g, k),
-        "recurrent_blocks",
-        tag=tag.INJECTIVE,
-        attrs={LAYOUT_REWRITE_PREPROC: True},
-    )
-
-
-def _block_width(unit: Extent) -> Extent:
-    """The gates of a block: up to 128 of ``unit`` gates in whole vectors; all where there are none.
-
-    >>> _block_width(1200), _block_width(512), _block_width(600), _block_width(30)
-    (80, 128, 120, 30)
-    """
-    if not is_const(unit):
-        return unit
-    size = const_int(unit, "gates")
-    for lanes in _LANES:
-        widths = [width for width in range(lanes, _WIDEST + 1, lanes) if size % width == 0]
-        if widths:
-            return max(widths)
-    return size
-
-
-def _part_width(width: Extent, rows: int) -> Extent:
-    """The gates of a block whose sums registers hold for several rows; it divides the block.
-
-    >>> _part_width(128, 1), _part_width(128, 4), _part_width(80, 4), _part_width(120, 4)
-    (128, 32, 16, 24)
-    """
-    if rows == 1 or not is_const(width):
-        return width
-    size = const_int(width, "gates")
-    for lanes in _LANES:
-        parts = [part for part in range(lanes, _WIDEST // rows + 1, lanes) if size % part == 0]
-        if parts:
-            return max(parts)
-    return width
-
-
 def _each(ib: IRBuilder, extent: Extent, name: str) -> WithScope:
     """A loop from 0 to ``extent``, vectorized if that is known."""
     return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
@@ -175,6 +124,8 @@ class _Step:
     width: Extent
     extras: list[BufferVar]
     rows: int
+    factors: BufferVar | None = None
+    """What the sums of each gate are multiplied with: the scales of small weights."""
 
     def add_up(self, low: Extent, high: Extent, hidden: BufferVar | Row) -> None:
         """Add the terms of the state to some gates, those of a block after those of another."""
@@ -182,7 +133,7 @@ class _Step:
         is_large = is_const(size) and gates * const_int(size, "hidden") ** 2 >= _LARGE
         kind = "parallel" if is_large else "serial"
         first, last = (simplified(op.floordiv(end, self.width)) for end in (low, high))
-        part = _part_width(self.width, self.rows)
+        part = part_width(self.width, self.rows)
         with self.ib.for_range(first, last, "block", kind=kind) as block:
             if part is self.width:
                 self.add_part(block, op.const(0, "int64"), part, hidden)
@@ -199,9 +150,11 @@ class _Step:
         _, weights, biases = self.operands
         rows, gate = range(self.rows), block * self.width + begin
         held = ib.allocate(kind, [simplified(part * self.rows)], "held", scope="local")
+        factors = self.factors
         for row in rows:
             with _each(ib, part, "g") as g:
-                held[row * part + g] = op.cast(kind, biases[gate + g])
+                bias = op.cast(kind, biases[gate + g])
+                held[row * part + g] = bias if factors is None else op.const(0, kind)
         with ib.for_range(0, size, "k") as k:
             for row in rows:
                 with _each(ib, part, "g") as g:
@@ -209,7 +162,10 @@ class _Step:
                     held[row * part + g] = held[row * part + g] + weight * hidden[row * size + k]
         for row in rows:
             with _each(ib, part, "g") as g:
-                sums[row * (size * gates) + gate + g] = held[row * part + g]
+                total: PrimExpr = held[row * part + g]
+                if factors is not None:
+                    total = total * factors[gate + g] + op.cast(kind, biases[gate + g])
+                sums[row * (size * gates) + gate + g] = total
 
     def parts(self, at: PrimExpr, b: PrimExpr, row: int, j: PrimExpr) -> tuple[Part, Part]:
         """The terms of the data and of the state for the gates of element j."""
@@ -272,6 +228,7 @@ class _Layer:
     extras: list[BufferVar]
     results: list[BufferVar]
     lengths: BufferVar | None
+    factors: BufferVar | None
 
     def all_sequences(
         self, batch: Extent, most: int, emit: Callable[[int, PrimExpr], None]
@@ -300,8 +257,9 @@ class _Layer:
                 sums = ib.allocate(kind, [rows * gates * size], "sums")
                 scratch = (sums, Row(rounded, b * size))
                 step = _Step(
-                    ib, self.sizes, self.operands, states, scratch, self.width, self.extras, rows
-                )
+                    ib, self.sizes, self.operands, states, scratch, self.width, self.extras, rows,
+                    self.factors,
+                )  # fmt: skip
                 if self.lengths is None:
                     step.take(steps - 1 - t if is_backwards else t, b, self.how, out)
                     return
@@ -342,8 +300,9 @@ class _Layer:
             steps, end = end, ib.let("end", op.cast("int64", self.lengths[b]))
             _clear(ib, out, (b, end), (steps, size))
         step = _Step(
-            ib, self.sizes, self.operands, running, (sums, scaled), self.width, self.extras, rows
-        )
+            ib, self.sizes, self.operands, running, (sums, scaled), self.width, self.extras, rows,
+            self.factors,
+        )  # fmt: skip
         with ib.for_range(0, end, "t") as t:
             step.take(end - 1 - t if is_backwards else t, b, self.how, out)
         for row in range(rows):
@@ -359,6 +318,13 @@ def _rows_together(batch: Extent, size: Extent) -> int:
     return min(_TOGETHER, max(const_int(batch, "batch"), 1)) if is_const(batch) else _TOGETHER
 
 
+def _width_of(batch: Extent, most: int, unit: Extent) -> Extent:
+    """The gates of a block where ``most`` sequences of the batch take a step together."""
+    width = block_width(unit)
+    # All sequences but a few take steps together, and blocks are read in a row.
+    return part_width(width, most) if is_const(batch) else width
+
+
 def recurrence(
     name: str,
     gates: int,
@@ -369,6 +335,7 @@ def recurrence(
     extras: Sequence[Tensor] = (),
     reset: Callable[[Part, Part], PrimExpr] | None = None,
     quantize_state: bool = False,
+    factors: Tensor | None = None,
 ) -> list[Tensor]:
     """Outputs of all steps, then the last states, of a layer with the given cell.
 
@@ -382,24 +349,25 @@ def recurrence(
         extras: tensors that the cell reads.
         reset: a factor on the hidden state for the last gate, computed from the gates before it.
         quantize_state: whether the hidden state is rounded to 256 steps before it is multiplied.
+        factors: (gates * hidden,) what each row of the weights of the state is multiplied with:
+            such weights are small integers, of which a step reads a quarter of the bytes.
     """
     _check_shapes(name, gates, tensors)
     data, weight, recurrent, bias, recurrent_bias, *states = tensors
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
     most = 1 if lengths is not None else _rows_together(batch, size)
-    width = _block_width(gates * size if reset is None else size)
-    if is_const(batch):  # all sequences but a few take steps together, and blocks are read in a row
-        width = _part_width(width, most)
+    width = _width_of(batch, most, gates * size if reset is None else size)
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         mine, weights, biases, *rest = [ib.buffer_ptr(buffer) for buffer in ins]
+        scales = None if factors is None else rest.pop()
         first, more = rest[: len(states)], rest[len(states) :]
         layer = _Layer(
             ib, (size, gates, kind), (mine, weights, biases), width, (steps, reverse),
             (cell, reset), first, more, [ib.buffer_ptr(buffer) for buffer in outs],
-            None if lengths is None else more[-1],
+            None if lengths is None else more[-1], scales,
         )  # fmt: skip
         if quantize_state:
             layer.in_step(batch, most)
@@ -407,8 +375,8 @@ def recurrence(
             layer.all_sequences(batch, most, layer.sequences)
         return ib.get()
 
-    ready = [_of_data(data, weight, bias), _in_blocks(recurrent, width), recurrent_bias]
-    inputs = [*ready, *states, *extras, *([] if lengths is None else [lengths])]
+    ready = [_of_data(data, weight, bias), in_blocks(recurrent, width), recurrent_bias]
+    inputs = [*ready, *states, *extras, *[item for item in (lengths, factors) if item is not None]]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     outputs = extern(
         shapes, inputs, body, name=name, dtype=[data.dtype] * len(shapes), tag=name,

@@ -153,7 +153,8 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     """[outputs, last hidden] of an rnn or a gru; an lstm also returns the last cell state.
 
     ``states`` are the first hidden state and, for an lstm, the first cell state and the peepholes
-    (3 * hidden: input, output, forget). For the rest see ``relax.op.nn.recurrent_layer``.
+    (3 * hidden: input, output, forget); where ``weight_hh`` is int8, then a factor for each of its
+    rows (gates * hidden). For the rest see ``relax.op.nn.recurrent_layer``.
     """
     numbers = zip(activations, alphas, betas, strict=True)
     functions = [_activation(name, alpha, beta, clip) for name, alpha, beta in numbers]
@@ -165,8 +166,10 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
             return functions[0](mine(1) + sums(1))
 
     count = 2 if kind == "lstm" else 1
+    factors = states[-1] if weight_hh.dtype == "int8" else None
+    states = states if factors is None else states[:-1]
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, *states[:count]]
     return recurrence(
         kind, GATES[kind], tensors, _CELLS[kind](options), reverse, lengths, states[count:], reset,
-        quantize_state,
+        quantize_state, factors,
     )  # fmt: skip

@@ -10,6 +10,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from tests.lib.onnx_models import info, model, node, run, uniform
+from weft.ir.functor import collect
+from weft.relax.expr import Constant
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 
@@ -234,6 +236,42 @@ def test_an_lstm_whose_quantized_weights_are_known_has_numbers_for_them():
     """FoldConstant would leave large ones to each run (14 times the time of one step of 256)."""
     proto = quantized_lstm(2, True, ["t", "n", 5])
     assert "astype(metadata" not in from_onnx(proto).script()
+
+
+def with_offset_weights(proto, offset):
+    """The model with its weights in uint8, of which ``offset`` is subtracted."""
+    for tensor in proto.graph.initializer:
+        numbers = numpy_helper.to_array(tensor)
+        if numbers.dtype == np.int8:
+            zero = np.full_like(numbers, offset, "uint8")
+            moved = (
+                zero
+                if tensor.name.endswith("z")
+                else (numbers.astype("int32") + offset).astype("uint8")
+            )
+            tensor.CopyFrom(numpy_helper.from_array(moved, tensor.name))
+    return proto
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_an_lstm_reads_its_small_weights_in_every_step(columns):
+    """As bytes: of floats a step would read four times as many."""
+    proto = quantized_lstm(2, columns, [3, 2, 5])
+    mod, x = from_onnx(proto), uniform(3, 2, 5)
+    kinds = [str(item.data.dtype) for item in collect(mod["main"], Constant)]
+    assert kinds.count("int8") == 1
+    other = from_onnx(with_offset_weights(proto, 128))
+    for got, want in zip(run(other, x), run(mod, x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_weights_that_are_no_int8_without_their_zero_point_are_floats():
+    proto = with_offset_weights(quantized_lstm(1, False, [3, 2, 5]), 128)
+    for tensor in proto.graph.initializer:
+        if tensor.name == "rz":
+            tensor.CopyFrom(numpy_helper.from_array(np.zeros(1, "uint8"), "rz"))
+    kinds = [str(item.data.dtype) for item in collect(from_onnx(proto)["main"], Constant)]
+    assert "int8" not in kinds
 
 
 def test_an_lstm_of_quantized_weights_that_the_run_knows():

@@ -9,7 +9,7 @@ out (``borders``). Sizes come from ``tiles.best_tile``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from weft.backends.cpu.schedules.depth_blocks import place_blocks
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
 from weft.backends.cpu.schedules.joined import join_rows
 from weft.backends.cpu.schedules.long_rows import long_row
+from weft.backends.cpu.schedules.order import Order
 from weft.backends.cpu.schedules.panels import can_pack, is_panel, panel, schedule_panel
 from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.schedules.parts import cut_of, in_parts
@@ -364,6 +365,8 @@ def _tile_result(
             outside.append(around)
             rows.append(inside)
     best = order_of(nest, roles, sizes, machine)
+    if width is None and _run_several_times(sch, down):
+        best = Order(by_row=True)
     seldom, often = (down, across) if best.by_row else (across, down)
     if best.groups > 1:
         at = next(i for i, loop in enumerate(often) if extent_of(sch, loop) != 1)
@@ -377,6 +380,16 @@ def _tile_result(
             sch.unroll(loop)
     sch.vectorize(column)
     return order, chosen
+
+
+def _run_several_times(sch: Schedule, rows: Sequence[LoopRV]) -> bool:
+    """Whether loops over rows are known to run more than once.
+
+    Then they go around the columns of which only the run tells the number. Fused with them, such a
+    loop would leave the guard of its last tile in a remainder, from where it is not moved out of
+    the tile.
+    """
+    return (product([extent_of(sch, loop) for loop in rows]) or 0) > 1
 
 
 def _operations(sch: Schedule, block: BlockRV) -> int:

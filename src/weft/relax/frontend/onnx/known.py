@@ -82,11 +82,16 @@ def _settled(item: Dim) -> Dim:
 
 
 def claim_of(name: str, inputs: Sequence[Array | None]) -> PrimExpr | None:
-    """What a comparison of two dimensions says where ``fold`` cannot decide it."""
+    """What a comparison of two dimensions says where ``fold`` cannot decide it.
+
+    Before opset 9 there is no comparison of integers, so they are cast to floats: these may stand
+    beside dimensions where they are whole.
+    """
     relation = _RELATIONS.get(name)
     if relation is None or any(item is None or item.size != 1 for item in inputs):
         return None
     numbers = [item.ravel().tolist()[0] for item in inputs if item is not None]
+    numbers = [int(item) if type(item) is float and item.is_integer() else item for item in numbers]
     if all(type(item) is int or isinstance(item, PrimExpr) for item in numbers):
         return relation(*[as_prim(item) for item in numbers])
     return None

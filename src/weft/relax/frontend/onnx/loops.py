@@ -10,8 +10,9 @@ States that the body hands on as they are are no parameters: the body reads them
 that what it computes of constants among them is computed at build time. Other states keep their
 shape from step to step; dimensions that the body changes are symbols of the
 function, which translating the body tells (weft.relax.frontend.onnx.loop_states). What is scanned
-out is an object that holds a row for each step (weft.runtime.vm.rows), and so is a sequence
-(weft.runtime.vm.sequences).
+out is a tensor into which each step writes its row, where the number of steps is a number or an
+extent (weft.relax.frontend.onnx.loop_rows); else an object that holds a row for each step
+(weft.runtime.vm.rows), and so is a sequence (weft.runtime.vm.sequences).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBi
 from weft.relax.frontend.onnx.blocks import opened_block
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.errors import ConstantNeededError
+from weft.relax.frontend.onnx.loop_counts import counted_steps
+from weft.relax.frontend.onnx.loop_rows import new_rows, with_row
 from weft.relax.frontend.onnx.loop_states import State, TensorState, state_of
 from weft.relax.frontend.onnx.node_order import in_order
 from weft.relax.frontend.onnx.protos import GraphProto
@@ -34,6 +37,7 @@ from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
+    StructInfo,
     TensorStructInfo,
     TupleStructInfo,
 )
@@ -59,6 +63,12 @@ def dynamic_loop(
     if condition is None or (condition.constant is not None and condition.constant.all()):
         known = None if limit is None else limit.constant
         count = count if known is None else max(int(known.ravel()[0]), 0)
+    is_counted = False
+    if slices is None and count is None:
+        count = counted_steps(context, limit, condition, carried, body)
+        is_counted = count is not None
+    if is_counted and count is not None:
+        limit, condition = context.dim_value(count), None
     decided = limit if limit is not None and limit.constant is None else condition or limit
     kept = _kept_states(body, carried, (2, 1) if slices is None else (0, 0))
     changing = [value for index, value in enumerate(carried) if index not in kept]
@@ -66,7 +76,7 @@ def dynamic_loop(
     states = [state_of(context, value) for value in firsts]
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
-    loop.slices, loop.kept, loop.count = slices, kept, count
+    loop.slices, loop.kept, loop.count, loop.is_counted = slices, kept, count, is_counted
     scanned = loop.trial()
     results = loop.build(condition, firsts, scanned)
     return loop.with_kept(results)
@@ -125,6 +135,8 @@ class _Loop:
         """States that the body hands on as they are, which ``states`` leaves out."""
         self.count: Dim | None = None
         """How many steps there are, where no condition ends the loop before."""
+        self.is_counted = False
+        """Whether the body's condition is proved to hold until then, so that nobody asks it."""
         if limit is not None:
             self.limit = self._scalar(limit)
 
@@ -144,7 +156,7 @@ class _Loop:
                     self._need("carries on")
                 changed.append(state.weaken(context, param, after))
             changes = any(changed)
-        if again.expr is not going and not (again.constant is not None and again.constant.all()):
+        if not (self.is_counted or _holds(again) or again.expr is going):
             self.count = None
         return [self._scanned(value) for value in rows]
 
@@ -207,25 +219,22 @@ class _Loop:
         step = Var("step", TensorStructInfo([], "int64"))
         going = Var("going", TensorStructInfo([], "bool"))
         states = [state.param(context, "state") for state in self.states]
-        params = [step, going, *states, *[Var("rows", ObjectStructInfo()) for _ in scanned]]
+        rows = [Var("rows", self._rows_info(state)) for state in scanned]
+        params = [step, going, *states, *rows]
         kind = FuncStructInfo([param.struct_info for param in params], info)
         name = Var(builder.get_unique_name("loop"), kind)
         with opened_block(builder, params) as opened:
             again: Expr = going
             if self.limit is not None:
-                below = context.emit(op.less(step, self.limit))
-                again = context.emit(op.logical_and(below, going))
+                again = context.emit(op.less(step, self.limit))
+                if not self.is_counted:
+                    again = context.emit(op.logical_and(again, going))
             branches = [self._step(name, params), self._end(params, scanned)]
             result = builder.emit(If(again, *branches))
         function = Function(params, opened.ending_in(result), info)
         builder.emit_normalized(VarBinding(name, function))
         first = context.constant(True).expr if condition is None else self._scalar(condition)
-        empty = [
-            context.emit(
-                op.full([0, *state.dims[1:]], context.constant(0, state.dtype).expr, state.dtype)
-            )
-            for state in scanned
-        ]
+        empty = [self._no_rows(state) for state in scanned]
         start = [context.constant(0, "int64").expr, first, *[v.expr for v in carried], *empty]
         results = builder.emit(Call(name, start))
         return [
@@ -233,18 +242,37 @@ class _Loop:
             for index, state in enumerate(everything)
         ]
 
+    def _rows_info(self, state: TensorState) -> StructInfo:
+        """What is known of rows in the loop."""
+        return ObjectStructInfo() if self.count is None else state.info()
+
+    def _no_rows(self, state: TensorState) -> Expr:
+        """Rows before the first step."""
+        context, dtype = self.context, state.dtype
+        if self.count is not None:
+            return new_rows(context, state.info())
+        nothing = context.constant(0, dtype).expr
+        return context.emit(op.full([0, *state.dims[1:]], nothing, dtype))
+
+    def _with_row(self, rows: Expr, row: Expr, step: Expr) -> Expr:
+        """Rows with one more."""
+        if self.count is not None:
+            return with_row(self.context, rows, row, step)
+        call = op.call_pure_packed(ADD, rows, row, sinfo_args=ObjectStructInfo())
+        return self.context.emit(call)
+
     def _step(self, name: Var, params: Sequence[Var]) -> SeqExpr:
         """The body, and the call of the function with its results."""
         context, builder = self.context, self.context.builder
         count = len(self.states)
         with opened_block(builder) as opened:
             again, afters, new_rows = self._body(params[: 2 + count])
-            rows = []
-            for old, new in zip(params[2 + count :], new_rows, strict=True):
-                call = op.call_pure_packed(ADD, old, new.expr, sinfo_args=ObjectStructInfo())
-                rows.append(context.emit(call))
+            rows = [
+                self._with_row(old, new.expr, params[0])
+                for old, new in zip(params[2 + count :], new_rows, strict=True)
+            ]
             following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
-            going = self._scalar(again)
+            going = params[1] if self.is_counted else self._scalar(again)
             states = [flat_expr(value) for value in afters]
             result = builder.emit(Call(name, [following, going, *states, *rows]))
         return opened.ending_in(result)
@@ -257,8 +285,14 @@ class _Loop:
         context, count = self.context, 2 + len(self.states)
         with opened_block(context.builder) as opened:
             stacked = [
-                context.emit(op.call_pure_packed(STACK, rows, sinfo_args=state.info()))
+                rows
+                if self.count is not None
+                else context.emit(op.call_pure_packed(STACK, rows, sinfo_args=state.info()))
                 for rows, state in zip(params[count:], scanned, strict=True)
             ]
             result = context.builder.emit(Tuple([*params[2:count], *stacked]))
         return opened.ending_in(result)
+
+
+def _holds(condition: Value) -> bool:
+    return condition.constant is not None and bool(condition.constant.all())

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, RelaxLike
@@ -86,7 +87,7 @@ from weft.support import plugins
 from weft.support.errors import TVMError, UnsupportedError
 from weft.tir.expr import SizeVar
 from weft.tir.expr import Var as TirVar
-from weft.tir.op import logical_not
+from weft.tir.op import logical_and, logical_not
 
 _PLAIN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """Python's own errors, which a converter raises where a node is not as ONNX defines it."""
@@ -442,16 +443,31 @@ _PASS_ON: Final = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def _note_claim(name: str, inputs: Sequence[GraphValue | None], result: GraphValue | None) -> None:
-    """Note what a boolean says of dimensions, so that an If knows its condition."""
+    """Note what a boolean says of dimensions, so that an If or a Loop knows its condition."""
     tensors = [value for value in inputs if isinstance(value, Value)]
     if not isinstance(result, Value) or len(tensors) < len(inputs) or not tensors:
         return
-    if name in _PASS_ON and result.elem == BOOL:
-        result.claim = tensors[0].claim
+    if name in _PASS_ON:
+        result.claim = tensors[0].claim if result.elem == BOOL else None
+        if result.dtype in ("float32", "float64"):
+            result.whole = tensors[0].known if tensors[0].whole is None else tensors[0].whole
     elif name == "Not" and tensors[0].claim is not None:
         result.claim = logical_not(tensors[0].claim)
+    elif name == "And" and all(value.known is None or value.known.size == 1 for value in tensors):
+        result.claim = _joint_claim(tensors)
     else:
-        result.claim = claim_of(name, [value.known for value in tensors])
+        numbers = [value.known if value.whole is None else value.whole for value in tensors]
+        result.claim = claim_of(name, numbers)
+
+
+def _joint_claim(conditions: Sequence[Value]) -> PrimExpr | None:
+    """What two conditions say together, where each says something of dimensions or is known."""
+    claims = [
+        value.claim if value.constant is None else IntImm("bool", int(value.constant.all()))
+        for value in conditions
+    ]
+    first, second = claims
+    return None if first is None or second is None else logical_and(first, second)
 
 
 def _result_elements(

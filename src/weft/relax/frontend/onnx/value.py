@@ -50,9 +50,10 @@ class Value:
         sources: the inputs of the graph that it is computed from.
         name: of a weight, as the model has it, or that of the largest one that it is made of.
         claim: of a boolean, what it says of dimensions where that depends on them; or None.
+        whole: of floats, the numbers and integer expressions that were cast to them; or None.
     """
 
-    __slots__ = ("_expr", "builder", "claim", "elem", "known", "name", "sources")
+    __slots__ = ("_expr", "builder", "claim", "elem", "known", "name", "sources", "whole")
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Value:
                 elem = element_of(_tensor_info(expr).dtype)
         self.elem = elem
         self.claim: PrimExpr | None = None
+        self.whole: Array | None = None
         self.name: str | None = None
 
     def __repr__(self) -> str:

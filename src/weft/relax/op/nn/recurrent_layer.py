@@ -29,14 +29,23 @@ from weft.topi.nn.recurrent_layer import recurrent_layer as recurrent_layer_te
 
 
 def _states(call: Call) -> list[TensorStructInfo]:
-    """The infos of the hidden state and, for an lstm, of the cell state and the peepholes."""
+    """The infos of the hidden state, for an lstm of the cell state and the peepholes, and of the
+    factors of int8 weights.
+    """
     fields = expect(call.args[5].struct_info, TupleStructInfo).fields
     ranks = [2, 2, 1] if call.attrs["kind"] == "lstm" else [2]
+    ranks += [1] * _has_factors(call)
     infos = [info for info in fields if isinstance(info, TensorStructInfo)]
     if [info.ndim for info in infos] != ranks or len(infos) != len(fields):
         given = [info.ndim for info in infos]
         fail(call, f"states: expected tensors of {ranks} dimensions, got {given}")
     return infos
+
+
+def _has_factors(call: Call) -> bool:
+    """Whether the weights of the state are small integers, whose rows have factors."""
+    info = call.args[2].struct_info
+    return isinstance(info, TensorStructInfo) and info.dtype == "int8"
 
 
 def _check_activations(call: Call) -> None:
@@ -61,7 +70,8 @@ def infer_recurrent_layer(call: Call) -> StructInfo:
         fail(call, "quantize_state: expected False for a gru, whose reset gate scales the state")
     infos = [check_rank(call, index, rank) for index, rank in enumerate((3, 2, 2, 1, 1))]
     states = _states(call)
-    dtype = common_dtype(call, [*infos, *states])
+    floats = [info for index, info in enumerate(infos) if index != 2 or not _has_factors(call)]
+    dtype = common_dtype(call, [*floats, *states])
     check_float(call, infos[0])
     if len(call.args) == 7:
         integral(call, 6)
@@ -92,6 +102,8 @@ def _shapes(
     }
     if kind == "lstm":
         required[5, 2] = [simplified(size * 3)]
+    if _has_factors(call):
+        required[5, 3 if kind == "lstm" else 1] = [simplified(size * GATES[kind])]
     return required
 
 
@@ -142,9 +154,10 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     """(outputs, last hidden[, last cell]) of an rnn, a gru or an lstm, as ONNX defines them.
 
     Data is (steps, batch, features). ``states`` are the initial hidden state (batch, hidden) and,
-    for an lstm, the initial cell state and the peepholes (3 * hidden: input, output, forget). The
-    order of the gates in the weights is update, reset, new (gru) or input, output, forget, cell
-    (lstm). ``lengths`` (batch,) ends sequences early: outputs after their end are 0.
+    for an lstm, the initial cell state and the peepholes (3 * hidden: input, output, forget), and,
+    where ``weight_hh`` is int8, a factor for each of its rows (gates * hidden). The order of the
+    gates in the weights is update, reset, new (gru) or input, output, forget, cell (lstm).
+    ``lengths`` (batch,) ends sequences early: outputs after their end are 0.
     ``activations`` are names, with an alpha and a beta each; ``clip``, if it is not 0, limits their
     inputs to [-clip, clip]. ``reset_after``: the reset gate of a gru scales the product of the
     recurrent weights with the hidden state, not the hidden state itself. ``input_forget``: the

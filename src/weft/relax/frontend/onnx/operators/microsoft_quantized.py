@@ -125,13 +125,14 @@ def dynamic_quantize_lstm(
     The data, and the state of all sequences at each step, are rounded to 256 steps of their own
     ranges, as in ONNX Runtime with one thread (with more it has a range for the rows of each).
     """
-    data, states = _weights(context, w, w_scale, w_zero), _weights(context, r, r_scale, r_zero)
+    data, small = _weights(context, w, w_scale, w_zero), _small_weights(context, r, r_scale, r_zero)
+    states, factors = small or (_weights(context, r, r_scale, r_zero), None)
     if x.rank == 3:  # else the layer says what it expected
         scale, zero = _range_of(context, x)
         x = context.value(
             dequantize_linear(context, quantize_linear(context, x, scale, zero), scale, zero)
         )
-    inputs = Inputs(x, data, states, b, lengths, [initial_h, initial_c], p, quantize_state=True)
+    inputs = Inputs(x, data, states, b, lengths, [initial_h, initial_c], p, True, factors)
     return recurrent(context, "lstm", inputs, attributes)
 
 
@@ -156,6 +157,26 @@ def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -
         wide = emit(op.subtract(wide, by_direction(zero)))
     columns = emit(op.multiply(wide, by_direction(scale)))
     return context.value(op.permute_dims(columns, [0, 2, 1]))
+
+
+def _small_weights(
+    context: Context, whole: Value, scale: Value, zero: Value | None
+) -> tuple[Value, Value] | None:
+    """Known weights as int8 (directions, columns, rows), and the factors of the columns.
+
+    A step reads all of them, so that they are best left small. None where they are not known, or
+    are no int8 when their zero point is subtracted.
+    """
+    numbers, factors = whole.constant, scale.constant
+    offset = np.zeros(1, "int32") if zero is None else zero.constant
+    if numbers is None or factors is None or offset is None:
+        return None
+    whole_numbers = numbers.astype("int32") - offset.reshape(len(offset), 1, -1)
+    if whole_numbers.size and (whole_numbers.min() < -128 or whole_numbers.max() > 127):
+        return None
+    columns = np.ascontiguousarray(whole_numbers.astype("int8").transpose(0, 2, 1))
+    each = np.broadcast_to(factors.reshape(len(factors), -1), columns.shape[:2])
+    return context.constant(columns), context.constant(np.ascontiguousarray(each))
 
 
 def _known_weights(whole: Array, scale: Array, zero: Array | None) -> Array:

@@ -30,6 +30,8 @@ class Inputs:
     states: Sequence[Value | None]
     peephole: Value | None = None
     quantize_state: bool = False
+    factors: Value | None = None
+    """Of ``r``, where that is int8: what each of its rows is multiplied with."""
 
 
 class LayerAttributes(TypedDict, total=False):
@@ -153,6 +155,8 @@ def _operands(
             if inputs.peephole is None
             else _part(context, inputs.peephole, direction, 0)
         )
+    if inputs.factors is not None:
+        firsts.append(_part(context, inputs.factors, direction, 0))
     return parts, firsts
 
 

@@ -47,6 +47,8 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
 ) -> tuple[np.ndarray, ...]:
     """The outputs of all steps, then the last states."""
     steps, batch, _ = data.shape
+    if len(states) == (4 if kind == "lstm" else 2):  # the factors of int8 weights
+        recurrent = recurrent * np.asarray(states[-1], "float64")[:, None]
     hidden = np.array(states[0], "float64")
     cell = np.array(states[1], "float64") if kind == "lstm" else np.zeros_like(hidden)
     outputs = np.zeros((steps, *hidden.shape))
