@@ -89,7 +89,7 @@ def test_a_file_compiles_without_help(name):
 
 
 def test_hot_words_of_int8():
-    """One value at 41.499996 steps that ONNX Runtime takes for 42 changes what follows by a tenth."""
+    """One value of 41.499996 steps, which ONNX Runtime takes for 42, changes what follows."""
     path = file_of(*HOTWORDS, f"{HOTWORD}_qint8.onnx")
 
     def sounds(seed):
