@@ -35,7 +35,7 @@ def guards_of_sizes(
     ``symbols`` has those that the inputs tell, and no others. What their bounds prove is left out.
     """
     analyzer = Analyzer()
-    found: dict[str, tuple[PrimExpr, str]] = {}
+    guards: dict[str, tuple[PrimExpr, str]] = {}
     for node in graph.nodes:
         value = _checked(node)
         if value is None or not all(symbol in symbols for symbol in value.node.expr.free_symbols):
@@ -44,8 +44,8 @@ def guards_of_sizes(
             _bind(analyzer, symbols.expression(symbol), bounds)
         condition = symbols.expression(value.node.expr)
         if not analyzer.can_prove(condition):
-            found.setdefault(str(condition), (condition, source_place(node)))
-    return list(found.values())
+            guards.setdefault(str(condition), (condition, source_place(node)))
+    return list(guards.values())
 
 
 def emit_guards(builder: BlockBuilder, guards: list[tuple[PrimExpr, str]]) -> None:
