@@ -229,11 +229,38 @@ def test_a_graph_that_weft_cannot_take_runs_in_torch_and_says_so_once():
     torch.testing.assert_close(found, function(x))
 
 
-def test_complex_numbers_stay_with_torch():
-    x = torch.randn(4, dtype=torch.complex64)
-    with pytest.warns(FallbackWarning, match="complex64"):
-        found = compiled(lambda t: t + 1.0)(x)
-    torch.testing.assert_close(found, x + 1.0)
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_graphs_take_and_give_complex_numbers(compilations, dtype):
+    def turned(x, by, missing):
+        y = x * by
+        torch._dynamo.graph_break()
+        return y.conj(), y.abs(), missing, (y * y).transpose(0, 1)
+
+    for rows in (3, 4, 1):
+        given = torch.randn(rows, 5, dtype=dtype).conj(), torch.randn(5, dtype=dtype), None
+        found, wanted = compiled(turned)(*given), turned(*given)
+        for got, want in zip(found, wanted, strict=True):
+            torch.testing.assert_close(got, want)
+        assert rows != 3 or found[3].stride() == wanted[3].stride()
+    assert compilations
+
+
+def test_a_module_with_complex_buffers(compilations):
+    """What turns queries and keys by their places, as Llama's first code does."""
+
+    class Turned(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            angles = torch.outer(torch.arange(16.0), torch.rand(4))
+            self.register_buffer("turns", torch.polar(torch.ones(16, 4), angles))
+
+        def forward(self, x):
+            pairs = torch.view_as_complex(x.unflatten(-1, (4, 2)))
+            return torch.view_as_real(pairs * self.turns[: x.shape[1]]).flatten(2)
+
+    model, x = Turned(), torch.randn(2, 9, 8)
+    torch.testing.assert_close(compiled(model)(x), model(x))
+    assert len(compilations) == 1
 
 
 def test_relax_dynamo_takes_a_pipeline(compilations):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import fx
 
@@ -16,7 +18,8 @@ from weft.target.target import TargetLike
 class GraphCall:
     """Calls ``main`` of an imported graph; arguments and results share memory with torch's tensors.
 
-    Results get the strides that torch deduced, as later operations in PyTorch may view them.
+    Complex ones do not: they are passed as their real and imaginary parts. Results get the strides
+    that torch deduced, as later operations in PyTorch may view them.
     """
 
     def __init__(
@@ -31,8 +34,9 @@ class GraphCall:
         self._taken = tuple(
             isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt) for node in placeholders
         )
-        names = [node.name for node, taken in zip(placeholders, self._taken, strict=True) if taken]
-        places = [("value", None) if i is None else ("leaf", i) for i in imported.results]
+        names = [parameter.name_hint for parameter in imported.mod["main"].params]
+        self._places = imported.results
+        places = [("leaf", i) for i in range(sum(map(len, self._places)))]
         signature = Signature(
             "a graph of torch.compile",
             tuple(Parameter(name, ("leaf", i), "position") for i, name in enumerate(names)),
@@ -52,13 +56,28 @@ class GraphCall:
 
     def __call__(self, *args: object) -> list[torch.Tensor]:
         """The graph's results, in order; None where the graph gives None."""
-        inputs = [arg for arg, taken in zip(args, self._taken, strict=True) if taken]
-        results: list[torch.Tensor] = self._model(*inputs)
+        taken = (arg for arg, is_taken in zip(args, self._taken, strict=True) if is_taken)
+        parts = self._model(*(part for arg in taken for part in _parts(arg)))
+        results = [_joined([parts[i] for i in places]) for places in self._places]
         for index, strides in self._strided:
             compact = results[index]
             shaped = torch.empty_strided(compact.shape, strides, dtype=compact.dtype)
             results[index] = shaped.copy_(compact)
         return results
+
+
+def _parts(arg: object) -> tuple[object, ...]:
+    """What is passed for an argument of the graph: two tensors for a complex one."""
+    if isinstance(arg, torch.Tensor) and arg.is_complex():
+        return tuple(
+            part.contiguous() for part in torch.view_as_real(arg.resolve_conj()).unbind(-1)
+        )
+    return (arg,)
+
+
+def _joined(parts: list[torch.Tensor]) -> Any:
+    """A result of the graph: None has no part, a complex tensor has two."""
+    return torch.complex(*parts) if len(parts) > 1 else parts[0] if parts else None
 
 
 def _strides(result: object) -> tuple[int, ...] | None:

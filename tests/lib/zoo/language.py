@@ -20,6 +20,8 @@ ENCODER_DECODER: Final = {
     "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64,
     "decoder_ffn_dim": 64, "use_cache": False,
 }  # fmt: skip
+_ENDS: Final = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+"""Numbers of tokens, which by default lie beyond a small vocabulary."""
 _EAGER: Final = {"attn_implementation": "eager"}
 _LATENT: Final[Mapping[str, Any]] = {
     **DECODER, "num_key_value_heads": 4, "moe_intermediate_size": 24, "n_routed_experts": 4,
@@ -56,6 +58,11 @@ LANGUAGE: Final = (
                     pos_att_type=["p2c", "c2p"]),
     of_transformers("fnet", "FNetModel", "FNetConfig", tokens(), vocab_size=96, hidden_size=32,
                     num_hidden_layers=2, intermediate_size=64, max_position_embeddings=64),
+    of_transformers("modernbert", "ModernBertModel", "ModernBertConfig", tokens(), **SMALL,
+                    pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1,
+                    sep_token_id=2),
+    of_transformers("convbert", "ConvBertModel", "ConvBertConfig", tokens(),
+                    **{**SMALL, **_EAGER}, embedding_size=16),
     # Decoders of language
     of_transformers("gpt2", "GPT2LMHeadModel", "GPT2Config", tokens(), vocab_size=96, n_embd=32,
                  n_layer=2, n_head=4, n_positions=64, use_cache=False),
@@ -85,6 +92,14 @@ LANGUAGE: Final = (
     of_transformers("gemma3", "Gemma3ForCausalLM", "Gemma3TextConfig", tokens(), **DECODER,
                     head_dim=8, sliding_window=8),
     of_transformers("cohere", "CohereForCausalLM", "CohereConfig", tokens(), **DECODER),
+    of_transformers("phi3", "Phi3ForCausalLM", "Phi3Config", tokens(), **DECODER, **_ENDS),
+    of_transformers("olmo2", "Olmo2ForCausalLM", "Olmo2Config", tokens(), **DECODER, **_ENDS),
+    of_transformers("granite", "GraniteForCausalLM", "GraniteConfig", tokens(), **DECODER,
+                    **_ENDS),
+    of_transformers("starcoder2", "Starcoder2ForCausalLM", "Starcoder2Config", tokens(),
+                    **DECODER, **_ENDS),
+    of_transformers("diffllama", "DiffLlamaForCausalLM", "DiffLlamaConfig", tokens(),
+                    **{**DECODER, **_EAGER}, **_ENDS),
     of_transformers("xlnet", "XLNetModel", "XLNetConfig", tokens(), vocab_size=96, d_model=32,
                     n_layer=2, n_head=4, d_inner=64),
     # Mixtures of experts

@@ -33,7 +33,12 @@ Dims = Sequence[Extent] | None
 
 def fail(call: Call, message: str) -> NoReturn:
     """Raise IRValueError with the operator's name; prints ``T.int64(4)`` as ``4``."""
-    raise IRValueError(f"{call.op.name}: {_TYPED.sub(_NUMBER, message)}")
+    raise IRValueError(f"{call.op.name}: {without_types(message)}")
+
+
+def without_types(message: str) -> str:
+    """The text with ``4`` for ``T.int64(4)``."""
+    return _TYPED.sub(_NUMBER, message)
 
 
 def param_name(call: Call, index: int) -> str:

@@ -9,7 +9,7 @@ import torch
 
 import weft
 from weft.relax.frontend.torch.capture import CaptureError, capture
-from weft.relax.frontend.torch.deferred_guards import are_proved
+from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
 
 pytestmark = pytest.mark.torch
@@ -122,16 +122,56 @@ def test_a_guard_that_does_not_hold_for_all_sizes_is_refused(size):
         capture(Function(special), (torch.ones(size),), None, {"args": ({0: Dim("n", max=9)},)})
 
 
+def test_sizes_at_which_an_extent_becomes_one_are_refused_when_the_model_is_called():
+    """torch takes n - 1 to differ from 1; the model serves all other sizes."""
+
+    def differences(x):
+        return torch.diff(x, dim=1), x[:, 1:].unfold(1, 1, 1).mean(-1)
+
+    shapes = {"args": ({1: Dim("n")},)}
+    model = weft.compile(Function(differences), (torch.randn(2, 9),), dynamic_shapes=shapes)
+    for size in (9, 3, 4, 30):
+        x = torch.randn(2, size)
+        for found, expected in zip(model(x), differences(x), strict=True):
+            torch.testing.assert_close(found, expected)
+    with pytest.raises(
+        weft.TVMError, match=r"(?s)expected .* != .*2.*took for granted at .*compile"
+    ):
+        model(torch.randn(2, 2))
+
+
+def test_a_line_that_runs_in_pytorch_only_is_told_from_wrong_inputs():
+    """torch.export cannot pad sequences whose lengths are a tensor."""
+    recurrent = torch.nn.GRU(3, 4, batch_first=True)
+
+    def padded(x, lengths):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        return torch.nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0], batch_first=True)[0]
+
+    inputs = (torch.randn(2, 5, 3), torch.tensor([5, 2]))
+    with pytest.raises(
+        CaptureError, match=r'(?s)at test_capture.*torch\.compile\(model, backend="weft"'
+    ):
+        weft.compile(Function(padded), inputs)
+
+
 SIZE = "L['x'].size()[0]"
 
 
 @pytest.mark.parametrize(
-    ("bounds", "guard", "is_proved"),
+    ("bounds", "guard", "is_ignored"),
     [
         ("8 <= n <= 99", f"(1 % (1 + ({SIZE} // 8))) != 0", True),
         ("7 <= n <= 99", f"(1 % (1 + ({SIZE} // 8))) != 0", False),
         ("2049 <= n <= 9999", f"math.ceil({SIZE} / 2048) != 1", True),
-        ("2048 <= n <= 9999", f"math.ceil({SIZE} / 2048) != 1", False),
+        ("2048 <= n <= 9999", f"math.ceil({SIZE} / 2048) != 2", False),
+        ("2048 <= n <= 9999", f"math.ceil({SIZE} / 2048) != 1", True),
+        ("n <= 60", f"(-1) + {SIZE} != 1", True),
+        ("", f"{SIZE} // 2 != 0", True),
+        ("", f"{SIZE} % 2 != 0", False),
+        ("n <= 60", f"(({SIZE} + (64 + (-1)*({SIZE} % 64)) % 64) // 64) == 1", True),
+        ("n <= 65", f"(({SIZE} + (64 + (-1)*({SIZE} % 64)) % 64) // 64) == 1", False),
+        ("n <= 60", f"{SIZE} // (3 - {SIZE}) == 1", False),
         ("n <= 9", f"{SIZE} != 7", False),
         ("8 <= n <= 9", f"{SIZE} != 7", True),
         ("n <= 9", f"{SIZE} * L['more']['y'].size()[1] >= 0", True),
@@ -141,12 +181,14 @@ SIZE = "L['x'].size()[0]"
         ("-oo <= n", f"{SIZE} >= 0", False),
     ],
 )
-def test_guards_in_the_words_of_torch(bounds, guard, is_proved):
+def test_guards_in_the_words_of_torch(bounds, guard, is_ignored):
     line = f"  - Not all values of n = {SIZE} in the specified range {bounds} satisfy the "
     report = f"Constraints violated (n)! For more information ...\n{line}generated guard {guard}."
-    assert are_proved(report) is is_proved
-    assert not are_proved(f"{report}\n  - You marked n as dynamic but your code specialized it.")
-    assert not are_proved("Constraints violated (n)!")
+    assert may_be_ignored(report) is is_ignored
+    assert not may_be_ignored(
+        f"{report}\n  - You marked n as dynamic but your code specialized it."
+    )
+    assert not may_be_ignored("Constraints violated (n)!")
 
 
 def test_quotients_that_are_rounded_need_no_floats():

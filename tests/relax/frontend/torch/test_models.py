@@ -77,3 +77,25 @@ def test_an_encoder_of_symbolic_batch_and_length():
         Encoder(), torch.randint(0, 50, (3, 7)), dynamic_shapes=({0: batch, 1: length},),
         others=[(torch.randint(0, 50, (2, 11)),), (torch.randint(0, 50, (1, 2)),)],
     )  # fmt: skip
+
+
+class Translator(torch.nn.Module):
+    """torch's own encoder and decoder, whose layers look at the mask to see what it hides."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Transformer(16, 4, 1, 1, 32, batch_first=True)
+
+    def forward(self, source, target, mask):
+        return self.layers(source, target, tgt_mask=mask, src_key_padding_mask=source[..., 0] > 1)
+
+
+def test_a_decoder_that_is_given_a_mask():
+    batch, length, target = (torch.export.Dim(name, max=32) for name in ("b", "n", "m"))
+
+    def inputs(rows, columns, words):
+        mask = torch.nn.Transformer.generate_square_subsequent_mask(words)
+        return torch.randn(rows, columns, 16), torch.randn(rows, words, 16), mask
+
+    shapes = ({0: batch, 1: length}, {0: batch, 1: target}, {0: target, 1: target})
+    check_model(Translator(), *inputs(2, 7, 5), dynamic_shapes=shapes, others=[inputs(1, 3, 9)])

@@ -112,3 +112,40 @@ def test_xlogy_of_a_number():
     made = weft.compile(model, (x, x, x), cache=False)(x, x, x)
     for got, want in zip(made, model(x, x, x), strict=True):
         torch.testing.assert_close(torch.as_tensor(got), want, rtol=2e-3, atol=1e-3)
+
+
+MANY, GROUPS = 1800, torch.arange(1800) % 3
+ROWS = GROUPS[:, None].expand(-1, 8)
+FACTORS = 1 + (torch.arange(1800 * 8).reshape(-1, 8) % 5 > 1) * 2.0**-7
+SUMS = {
+    "index_add": lambda x, y, z: y.index_add(0, GROUPS, x),
+    "scatter_add": lambda x, y, z: y.scatter_add(0, ROWS, x),
+    "scatter_reduce, sum": lambda x, y, z: y.scatter_reduce(0, ROWS, x, "sum"),
+    "scatter_reduce, prod": lambda x, y, z: y.scatter_reduce(0, ROWS, FACTORS.to(x), "prod"),
+    "scatter_reduce, mean": lambda x, y, z: y.scatter_reduce(0, ROWS, x, "mean"),
+    "bags": lambda x, y, z: F.embedding_bag(GROUPS.view(3, -1), x, mode="sum"),
+    "means of bags": lambda x, y, z: F.embedding_bag(GROUPS.view(3, -1), x, mode="mean"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_many_values_are_added_in_float32(dtype):
+    """A sum of ones stops at 256 in bfloat16, at 2048 in float16."""
+    torch.manual_seed(0)
+    given = [(torch.rand(MANY, 8) + 0.5).to(dtype), *torch.ones(2, 3, 8, dtype=dtype)]
+    made = weft.compile(All(list(SUMS.values())), tuple(given), cache=False)(*given)
+    exact = [function(*(x.double() for x in given)) for function in SUMS.values()]
+    for name, got, want in zip(SUMS, made, exact, strict=True):
+        tolerance = 4 * torch.finfo(dtype).eps
+        torch.testing.assert_close(
+            torch.as_tensor(got).double(), want, rtol=tolerance, atol=0,
+            msg=lambda m, n=name: f"{n}: {m}",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_root_of_small_mean_squares(dtype):
+    """The epsilon that RMSNorm takes if it is given none: that of the type torch computes in."""
+    model, x = torch.nn.RMSNorm(8).to(dtype), torch.rand(4, 8, dtype=dtype) / 1000
+    made = weft.compile(model, (x,), cache=False)(x)
+    torch.testing.assert_close(torch.as_tensor(made), model(x).detach())

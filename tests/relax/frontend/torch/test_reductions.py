@@ -28,6 +28,12 @@ def test_reductions_of_every_type(name):
     check_calls([*calls, Call(calls[0].overload, (NAN,), {})])
 
 
+def test_whether_all_or_any_hold():
+    held = [torch.tensor(x) for x in (True, False, [True, False], [[True, True]])]
+    overloads = ops._is_all_true.default, ops._is_any_true.default
+    check_calls([Call(overload, (x,), {}) for overload in overloads for x in held])
+
+
 def test_sums_in_another_type_and_over_all_dimensions():
     x = values((2, 3, 4), f16)
     check_calls([

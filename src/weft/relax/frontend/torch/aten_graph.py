@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -11,13 +12,13 @@ from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.expr import Var
-from weft.relax.frontend.torch.complex_tensor import is_complex
+from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES, is_complex
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import GraphTranslator, number_output
-from weft.relax.frontend.torch.values import Value
+from weft.relax.frontend.torch.values import ComplexTensor, Value
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.errors import UnsupportedError
 
@@ -26,12 +27,12 @@ from weft.support.errors import UnsupportedError
 class ImportedGraph:
     """A module whose ``main`` takes the graph's placeholders and returns a tuple.
 
-    ``results`` tells for each of the graph's results its place in that tuple, or None where the
-    graph gives None there.
+    A complex tensor is two of them: its real and its imaginary part. ``results`` tells for each of
+    the graph's results its places in that tuple; it has none where the graph gives None.
     """
 
     mod: IRModule
-    results: tuple[int | None, ...]
+    results: tuple[tuple[int, ...], ...]
 
 
 def import_aten_graph(
@@ -45,21 +46,38 @@ def import_aten_graph(
     symbols = SymbolTable(generator)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     define_symbols(symbols, [node.meta.get("val") for node in placeholders])
-    inputs = [input_variable(node, symbols) for node in placeholders]
+    inputs = [_input(node, symbols) for node in placeholders]
+    parameters = [part for item in inputs for part in _parts(item) if isinstance(part, Var)]
     builder = BlockBuilder()
-    with builder.function("main", [item for item in inputs if isinstance(item, Var)]):
+    with builder.function("main", parameters):
         translator = GraphTranslator(builder, symbols, converters_with())
         translator.check_operators(graph_module, "torch.compile")
         with builder.dataflow():
             results = translator.run(graph_module, inputs)
             results = list(results) if isinstance(results, list | tuple) else [results]
-            values = [number_output(value) for value in results if value is not None]
-            output = builder.emit_output(RelaxTuple(values))
+            parts = [[number_output(part) for part in _parts(value)] for value in results]
+            output = builder.emit_output(RelaxTuple([part for item in parts for part in item]))
         builder.emit_func_output(output)
-    places = iter(range(len(values)))
-    return ImportedGraph(
-        builder.get(), tuple(None if value is None else next(places) for value in results)
+    places = itertools.count()
+    return ImportedGraph(builder.get(), tuple(tuple(next(places) for _ in item) for item in parts))
+
+
+def _input(node: fx.Node, symbols: SymbolTable) -> Value:
+    """The parameter that a placeholder becomes; the two that a complex one becomes."""
+    fake = node.meta.get("val")
+    if not isinstance(fake, torch.Tensor) or not is_complex(fake):
+        return input_variable(node, symbols)
+    info = TensorStructInfo(
+        [symbols.extent(size) for size in fake.shape], dtype_name(PLANE_TYPES[fake.dtype])
     )
+    return ComplexTensor(*(Var(f"{node.name}_{part}", info) for part in ("real", "imaginary")))
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    """The real tensors and numbers that a value consists of."""
+    if isinstance(value, ComplexTensor):
+        return value.real, value.imaginary
+    return () if value is None else (value,)
 
 
 def input_variable(node: fx.Node, symbols: SymbolTable) -> Value:

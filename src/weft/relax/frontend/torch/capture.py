@@ -21,7 +21,7 @@ import sympy
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
 
-from weft.relax.frontend.torch.deferred_guards import are_proved
+from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
@@ -61,6 +61,12 @@ _RESULTS: Final = (
     "model.config.use_cache = False rids the results"
 )
 _RUN: Final = "check that the model runs in PyTorch on these example inputs, on the CPU"
+_UNTRACEABLE: Final = (
+    "the line may run in PyTorch and not while torch.export traces it: rewrite it, or use "
+    'torch.compile(model, backend="weft"), which splits the model there'
+)
+_IN_TRACES: Final = ("AttributeError", "TypeError", "DynamicOutputShapeException")
+"""Errors of what stands for tensors while torch traces, where the tensors themselves have none."""
 EXPORTING: Final = threading.RLock()
 """Held wherever torch traces a model: torch keeps what it traces, Python's filters of warnings and
 standard error for the whole process, so two threads that export at once both fail."""
@@ -106,7 +112,7 @@ def _exported(
     kwargs: dict[str, object],
     dynamic_shapes: object,
 ) -> torch.export.ExportedProgram:
-    """The exported program; where torch cannot prove guards that hold, it need not look at them."""
+    """The exported program; torch need not look at guards that hold or become checks."""
     export = functools.partial(
         torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
     )
@@ -115,7 +121,7 @@ def _exported(
     except UserError as error:
         can_ignore = _IGNORES_GUARDS in inspect.signature(torch.export.export).parameters
         is_guard = error.error_type is UserErrorType.CONSTRAINT_VIOLATION
-        if can_ignore and is_guard and are_proved(str(error)):
+        if can_ignore and is_guard and may_be_ignored(str(error)):
             return export(**{_IGNORES_GUARDS: True})
         raise
 
@@ -132,7 +138,9 @@ def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
     if on_data and stop is not None and "expert" in stop.owner.lower():
         if any(hasattr(part, "set_experts_implementation") for part in model.modules()):
             return head + _EXPERTS
-    return head + (_REWRITE if on_data else _advice(kind, str(error), dynamic))
+    if on_data:
+        return head + _REWRITE
+    return head + _advice(kind, str(error), dynamic, stop is not None)
 
 
 @dataclass(frozen=True)
@@ -158,10 +166,15 @@ def stopping_place(error: Exception) -> StoppingPlace | None:
     return None
 
 
-def _advice(kind: str, text: str, dynamic: bool) -> str:
-    """What to do about an error of torch.export that is not about control flow on data."""
+def _advice(kind: str, text: str, dynamic: bool, is_within: bool) -> str:
+    """What to do about an error of torch.export that is not about control flow on data.
+
+    ``is_within``: a line of the model's own code failed, not the call of the model.
+    """
     if "is not a known type" in text:
         return _RESULTS
+    if is_within and kind in _IN_TRACES:
+        return f"{_RUN}; {_UNTRACEABLE}"
     if dynamic:
         return _DYNAMIC
     if kind == "TypeError" and "argument" in text:

@@ -1,9 +1,12 @@
-"""Guards that torch cannot prove for all sizes, and weft's own arithmetic can.
+"""Guards that torch cannot prove for all sizes, and that weft proves or checks in every call.
 
 While torch traces a model it notes what it takes for granted about symbolic sizes, such as that
 ``n // 160 + 1`` does not divide 1. It refuses a model with guards that it cannot prove for the
 whole range, and its report lists them. Where all of these are proved here, the model is right for
-all sizes, and torch can be asked to export it without looking at guards.
+all sizes, and torch can be asked to export it without looking at guards. It then leaves each guard
+in the graph as an assertion. So a guard need not hold for the few sizes at which something has an
+extent of 0 or 1, which torch takes to differ from all other extents: the importer makes such a
+guard a check at the beginning of the function (``size_guards.py``).
 """
 
 from __future__ import annotations
@@ -11,41 +14,92 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, Range
 from weft.support.errors import TVMError
 from weft.tir import op as tir_op
 from weft.tir.expr import Var
 
 _COMPLAINT: Final = re.compile(r"^\s*- (.*)$", re.MULTILINE)
 _GUARD: Final = re.compile(
-    r"Not all values of \w+ = (?P<size>\S+) in the specified range (?P<range>.*) satisfy the "
+    r"Not all values of \w+ = (?P<size>\S+) in the specified range (?P<range>.*?) ?satisfy the "
     r"generated guard (?P<guard>.*?)\.?$"
 )
 _SIZE: Final = re.compile(r"L(?:\['\w+'\]|\[\d+\]|\.\w+)+?\.size\(\)\[\d+\]")
-_LIMIT: Final = re.compile(r"^(?:(\d+) <= )?\w+(?: <= (\d+))?$")
-_OPERATIONS: Final[dict[type, Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.FloorDiv: tir_op.floordiv, ast.Mod: tir_op.floormod,
-    ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
-    ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
-}  # fmt: skip
-_ROUNDED: Final = {"ceil": tir_op.ceildiv, "floor": tir_op.floordiv}
+_LIMIT: Final = re.compile(r"^(?:(?:(\d+) <= )?\w+(?: <= (\d+))?)?$")
+Number = Any
+"""An int, or an expression of TensorIR."""
 
 
-def are_proved(report: str) -> bool:
-    """Whether torch's report complains of guards only, and each holds for all sizes in its range.
+@dataclass(frozen=True)
+class Arithmetic:
+    """What the parts of a guard mean: ``constant`` makes a number of an int."""
+
+    constant: Callable[[int], Number]
+    operations: Mapping[type, Callable[[Number, Number], Number]]
+    ceil: Callable[[Number, Number], Number]
+    floor: Callable[[Number, Number], Number]
+
+
+_SYMBOLIC: Final = Arithmetic(
+    lambda value: IntImm("int64", value),
+    {
+        ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+        ast.FloorDiv: tir_op.floordiv, ast.Mod: tir_op.floormod,
+        ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
+        ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
+    },
+    tir_op.ceildiv,
+    tir_op.floordiv,
+)  # fmt: skip
+_OF_INTEGERS: Final = Arithmetic(
+    int,
+    {
+        ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+        ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+        ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
+        ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    },
+    lambda a, b: -(-a // b),
+    operator.floordiv,
+)  # fmt: skip
+_LEAST: Final = 2
+"""torch lets no guard be about sizes below, and says no lower bound then."""
+_MOST_TRIED: Final = 4096
+"""So many sizes are tried one by one, where no rule proves a guard for all of them."""
+
+
+def may_be_ignored(report: str) -> bool:
+    """Whether torch's report complains of guards only, and none needs its attention.
+
+    Each holds for all sizes in its range, or says that an extent is not 0 or not 1.
 
     >>> guard = " - Not all values of n = L['x'].size()[0] in the specified range {} <= n <= 99 "
     >>> guard += "satisfy the generated guard (1 % (1 + (L['x'].size()[0] // 8))) != 0."
-    >>> are_proved(guard.format(8)), are_proved(guard.format(7))
+    >>> may_be_ignored(guard.format(8)), may_be_ignored(guard.format(7))
     (True, False)
     """
     complaints = _COMPLAINT.findall(report)
-    return bool(complaints) and all(map(_is_proved, complaints))
+    return bool(complaints) and all(_is_about_one(item) or _is_proved(item) for item in complaints)
+
+
+def _is_about_one(complaint: str) -> bool:
+    """Whether the guard is ``extent != 1`` (or 0) of an extent that few sizes have."""
+    parts = _GUARD.match(complaint)
+    text = "" if parts is None else _SIZE.sub("size", parts["guard"])
+    try:
+        guard = ast.parse(text, mode="eval").body
+        _expression(guard, {"size": Var("size", "int64")}, _SYMBOLIC)
+    except (SyntaxError, KeyError, TVMError):
+        return False
+    match guard:
+        case ast.Compare(left, [ast.NotEq()], [ast.Constant(value=0 | 1)]):
+            return not any(isinstance(node, ast.Mod) for node in ast.walk(left))
+    return False
 
 
 def _is_proved(complaint: str) -> bool:
@@ -53,36 +107,60 @@ def _is_proved(complaint: str) -> bool:
     limits = None if parts is None else _LIMIT.match(parts["range"])
     if parts is None or limits is None:
         return False
+    low, high = (None if limit is None else int(limit) for limit in limits.groups())
+    low = _LEAST if low is None else low
+    return _holds_for_each(parts, low, high) or _is_proved_by_rules(parts, low, high)
+
+
+def _holds_for_each(parts: re.Match[str], low: int, high: int | None) -> bool:
+    """Whether the guard is of one size, which has few values, and holds for each of them."""
+    if high is None or high - low >= _MOST_TRIED:
+        return False
+    if set(_SIZE.findall(parts["guard"])) != {parts["size"]}:
+        return False
+    try:
+        guard = ast.parse(_SIZE.sub("size", parts["guard"]), mode="eval").body
+        sizes = range(low, high + 1)
+        return all(_expression(guard, {"size": size}, _OF_INTEGERS) for size in sizes)
+    except (SyntaxError, KeyError, ZeroDivisionError):
+        return False
+
+
+def _is_proved_by_rules(parts: re.Match[str], low: int, high: int | None) -> bool:
     analyzer = Analyzer()
     variables: dict[str, Var] = {}
     for size in dict.fromkeys([parts["size"], *_SIZE.findall(parts["guard"])]):
         variables[size] = Var(f"size{len(variables)}", "int64")
         analyzer.bind_nonnegative(variables[size])
-    variable, (low, high) = variables[parts["size"]], limits.groups()
+    variable = variables[parts["size"]]
     if high is not None:
-        bounds = Range(IntImm("int64", int(low or 0)), IntImm("int64", int(high) + 1))
+        bounds = Range(IntImm("int64", low), IntImm("int64", high + 1))
         analyzer.bind(variable, bounds, allow_override=True)
     names = {variable.name: variable for variable in variables.values()}
     text = _SIZE.sub(lambda size: variables[size[0]].name, parts["guard"])
     try:
-        return analyzer.can_prove(_expression(ast.parse(text, mode="eval").body, names))
+        return analyzer.can_prove(_expression(ast.parse(text, mode="eval").body, names, _SYMBOLIC))
     except (SyntaxError, KeyError, TVMError):
         return False
 
 
-def _expression(node: ast.expr, names: dict[str, Var]) -> PrimExpr:
-    """The expression of a guard as torch prints it; KeyError for what is not understood."""
+def _expression(node: ast.expr, names: Mapping[str, Number], arithmetic: Arithmetic) -> Number:
+    """The value of a guard as torch prints it; KeyError for what is not understood."""
     match node:
         case ast.Constant(value=int(value)):
-            return IntImm("int64", value)
+            return arithmetic.constant(value)
         case ast.Name(id=name):
             return names[name]
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_expression(operand, names, arithmetic)
         case ast.BinOp(left, operation, right) | ast.Compare(left, [operation], [right]):
-            operate = _OPERATIONS[type(operation)]
-            return operate(_expression(left, names), _expression(right, names))
+            operate = arithmetic.operations[type(operation)]
+            return operate(*(_expression(side, names, arithmetic) for side in (left, right)))
         case ast.Call(
-            ast.Attribute(ast.Name("math"), rounding), [ast.BinOp(left, ast.Div(), right)], []
+            ast.Attribute(ast.Name("math"), "ceil" | "floor" as rounding),
+            [ast.BinOp(left, ast.Div(), right)],
+            [],
         ):
-            divide: Callable[..., PrimExpr] = _ROUNDED[rounding]
-            return divide(_expression(left, names), _expression(right, names))
+            divide = arithmetic.ceil if rounding == "ceil" else arithmetic.floor
+            return divide(*(_expression(side, names, arithmetic) for side in (left, right)))
     raise KeyError(ast.dump(node))

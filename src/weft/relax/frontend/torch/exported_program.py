@@ -27,6 +27,7 @@ from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operator_list import operators_listed_once
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import Converter, overload_name
+from weft.relax.frontend.torch.size_guards import emit_guards, guards_of_sizes
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.translate import (
@@ -226,9 +227,11 @@ class _ProgramBuilder:
             attrs["tir_var_upper_bound"] = upper
         states = self._changed_states(params)
         others = [var for var, _ in params if var not in states]
-        with builder.function("main", [*user, *states, *others], attrs):
+        guards = guards_of_sizes(self.program.graph, self.symbols, bounds)
+        with builder.function("main", [*user, *states, *others], attrs, pure=not guards):
             translator = GraphTranslator(builder, self.symbols, self.converters)
             translator.check_operators(self.program.graph_module, SOURCE)
+            emit_guards(builder, guards)
             with builder.dataflow():
                 results = translator.run(self.program.graph_module, inputs)
                 kept: list[Expr] = self._results(expect(results, list))

@@ -14,6 +14,7 @@ _UTILS: Final = "torchvision.models.detection._utils"
 _POOLERS: Final = "torchvision.ops.poolers"
 _HEADS: Final = "torchvision.models.detection.roi_heads"
 _MASKS: Final = "transformers.masking_utils"
+_LAYERS: Final = "torch.nn.modules.transformer"
 _LONGFORMER: Final = "transformers.models.longformer.modeling_longformer"
 _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_BOXES, "", "batched_nms", detectors.batched_nms),
@@ -28,6 +29,7 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
         "_ignore_bidirectional_mask_sdpa",
         attention_masks.ignore_bidirectional_mask_sdpa,
     ),
+    (_LAYERS, "", "_detect_is_causal_mask", attention_masks.told_causal),
     (_LONGFORMER, "", "_get_question_end_index", longformer.question_end),
     (_LONGFORMER, "LongformerModel", "_merge_to_attention_mask", longformer.merged_mask),
     (_LONGFORMER, "LongformerEncoder", "forward", longformer.encoded),

@@ -11,7 +11,7 @@ from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.scattering import written
+from weft.relax.frontend.torch.operators.scattering import sum_type, written
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
@@ -48,8 +48,9 @@ def embedding_bag(
     sizes = context.emit(op.index_put(op.zeros([bags], "int64"), [owner], counted, True))
     combined = _combined(context, rows, (owner, counted), (bags, features), mode)
     if mode == 1:
-        divisors = op.astype(op.maximum(sizes, unit), context.dtype)
+        divisors = op.astype(op.maximum(sizes, unit), context.dtype_of(combined))
         combined = op.divide(combined, op.expand_dims(divisors, 1))
+    combined = context.cast(context.emit(combined), context.dtype)
     others = enumerate((owner, sizes, sizes), 1)
     return [combined, *(_or_empty(context, item, number) for number, item in others)]
 
@@ -73,8 +74,9 @@ def _combined(
     zero = context.operand(0, context.dtype)
     kept = context.emit(op.expand_dims(op.astype(counted, "bool"), 1))
     if mode != 2:
-        rows = context.emit(op.where(kept, rows, zero))
-        start = context.emit(op.zeros(list(shape), context.dtype))
+        kind = sum_type(context.dtype)
+        rows = context.cast(context.emit(op.where(kept, rows, zero)), kind)
+        start = context.emit(op.zeros(list(shape), kind))
         return context.emit(op.index_put(start, [owner], rows, True))
     lowest = context.operand(-math.inf, context.dtype)
     start = context.emit(op.full(list(shape), lowest, context.dtype))

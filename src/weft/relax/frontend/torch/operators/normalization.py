@@ -245,8 +245,8 @@ def rms_norm(
 ) -> Expr | list[Expr | None]:
     """Division by the root of the mean square over the last dimensions."""
     dtype = context.dtype
-    if eps is None:
-        eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(dtype, 2.0**-23)
+    if eps is None:  # that of the type in which torch computes: float32 for 16-bit floats
+        eps = 2.0**-52 if dtype == "float64" else 2.0**-23
     axes = list(range(-len(normalized_shape), 0))
     scale = filled(context, normalized_shape, 1, dtype) if weight is None else weight
     output = op.nn.rms_norm(context.cast(input, dtype), context.cast(scale, dtype), axes, eps)

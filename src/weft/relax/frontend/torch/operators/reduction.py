@@ -171,13 +171,13 @@ def _place(
     return function(value, None if dim is None else int(dim) % rank, keepdim)
 
 
-@converter("aten.any.default", "aten.any.dim", "aten.any.dims")
+@converter("aten.any.default", "aten.any.dim", "aten.any.dims", "aten._is_any_true.default")
 def any_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     """Whether any element is not 0."""
     return _test(context, self, dim, keepdim, op.max)
 
 
-@converter("aten.all.default", "aten.all.dim", "aten.all.dims")
+@converter("aten.all.default", "aten.all.dim", "aten.all.dims", "aten._is_all_true.default")
 def all_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     """Whether no element is 0."""
     return _test(context, self, dim, keepdim, op.min)

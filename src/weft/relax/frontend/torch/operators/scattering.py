@@ -40,6 +40,11 @@ def along(
 ) -> Expr:
     """``written`` in torch's way; ``where`` is (index, values), the values cut."""
     index, values = where
+    dtype = context.dtype_of(tensor)
+    if reduction in ("add", "mul") and sum_type(dtype) != dtype:
+        wide, values = (context.cast(item, sum_type(dtype)) for item in (tensor, values))
+        total = context.emit(along(context, wide, dim, (index, values), reduction))
+        return context.cast(total, dtype)
     rank = context.rank(tensor)
     if rank == 0:
         parts = [context.emit(op.reshape(item, [1])) for item in (tensor, index, values)]
@@ -71,10 +76,19 @@ def _equal(mine: Extent, its: Extent) -> bool:
     return mine == its if isinstance(mine, int) and isinstance(its, int) else mine is its
 
 
-def spread(context: Context, value: Operand, index: Expr) -> Expr:
+def sum_type(dtype: str) -> str:
+    """The type in which torch adds many values: float32 for 16-bit floats.
+
+    A sum of ones would stop at 256 in bfloat16.
+    """
+    kind = DataType(dtype)
+    return "float32" if kind.is_float and kind.bits < 32 else dtype
+
+
+def spread(context: Context, value: Operand, index: Expr, dtype: str | None = None) -> Expr:
     """A number for each place of an index."""
-    number = context.operand(value, context.dtype)
-    return context.emit(op.full(context.dims(index), number, context.dtype))
+    dtype = dtype or context.dtype
+    return context.emit(op.full(context.dims(index), context.operand(value, dtype), dtype))
 
 
 @converter("aten.scatter.src", "aten.scatter_add.default")
@@ -119,19 +133,20 @@ def scatter_reduce(
     include_self: bool = True,
 ) -> Expr:
     """Values combined at indices: sum, prod, mean, amax, amin; with what stood there or not."""
-    start = self
+    kind = sum_type(context.dtype) if reduce == "mean" else context.dtype
+    start, src = context.cast(self, kind), context.cast(src, kind)
     if not include_self:
-        neutral = spread(context, _neutral(reduce, context.dtype), index)
-        start = along(context, self, dim, (index, neutral), "update")
+        neutral = spread(context, _neutral(reduce, kind), index, kind)
+        start = along(context, start, dim, (index, neutral), "update")
     if reduce != "mean":
         return along(context, start, dim, (index, src), REDUCTIONS[reduce])
     total = along(context, start, dim, (index, src), "add")
-    ones = context.emit(op.ones(context.dims(self), context.dtype))
+    ones = context.emit(op.ones(context.dims(self), kind))
     if not include_self:
-        ones = along(context, ones, dim, (index, spread(context, 0, index)), "update")
-    count = along(context, ones, dim, (index, spread(context, 1, index)), "add")
-    divide = op.divide if DataType(context.dtype).is_float else op.floor_divide
-    return divide(total, count)
+        ones = along(context, ones, dim, (index, spread(context, 0, index, kind)), "update")
+    count = along(context, ones, dim, (index, spread(context, 1, index, kind)), "add")
+    divide = op.divide if DataType(kind).is_float else op.floor_divide
+    return context.cast(context.emit(divide(total, count)), context.dtype)
 
 
 def _neutral(reduce: str, dtype: str) -> float:
@@ -153,6 +168,11 @@ def slices(
 ) -> Expr:
     """Slices written (or added) at a vector of indices along a dimension."""
     index, values = where
+    dtype = context.dtype_of(tensor)
+    if accumulate and sum_type(dtype) != dtype:
+        wide, values = (context.cast(item, sum_type(dtype)) for item in (tensor, values))
+        total = context.emit(slices(context, wide, dim, (index, values), accumulate))
+        return context.cast(total, dtype)
     rank = context.rank(tensor)
     flat_index = op.reshape(index, [1]) if context.rank(index) == 0 else index
     if rank == 0:
