@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
-from weft.tir.expr import Var
+from weft.tir.expr import SizeVar, Var
 
 Extents = list[Var | None]
 
@@ -76,5 +76,5 @@ def _variable(dim: object, variables: dict[str, Var]) -> Var | None:
     if not isinstance(name, str) or not name.isidentifier() or hasattr(dim, "root"):
         return None
     if name not in variables:
-        variables[name] = Var(name, "int64")
+        variables[name] = SizeVar(name, "int64")
     return variables[name]

@@ -15,7 +15,7 @@ import torch
 from weft.ir.expr import Extent, as_prim_expr
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.support.errors import UnsupportedError
-from weft.tir.expr import Var
+from weft.tir.expr import SizeVar
 from weft.tir.op import floordiv
 
 
@@ -68,6 +68,6 @@ def _solve(symbols: SymbolTable, expression: sympy.Expr, unknown: list[sympy.Sym
             "give another input that has it as an extent of its own"
         )
     rest = symbols.expression(sympy.expand(expression - slope * symbol))
-    extent = Var(f"{symbol}_extent", "int64")
+    extent = SizeVar(f"{symbol}_extent", "int64")
     symbols.define(symbol, floordiv(extent - rest, int(slope)))
     symbols.alias(expression, extent)

@@ -18,7 +18,7 @@ from weft.relax.expr import Expr
 from weft.support.errors import UnsupportedError
 from weft.tir import intrinsic
 from weft.tir import op as tir_op
-from weft.tir.expr import Var
+from weft.tir.expr import SizeVar, Var
 
 Function = Callable[..., PrimExpr]
 """A function of expressions."""
@@ -158,8 +158,12 @@ class SymbolTable:
         return str(symbol) in self._values
 
     def define(self, symbol: sympy.Symbol, value: PrimExpr | None = None) -> PrimExpr:
-        """Give a symbol its meaning: a new variable of its name, or ``value``."""
-        meaning = Var(str(symbol), "int64") if value is None else value
+        """Give a symbol its meaning: a new variable of its name, or ``value``.
+
+        The variable of an extent is known not to be negative, as torch knows of its symbol.
+        """
+        kind = SizeVar if symbol.is_nonnegative else Var
+        meaning = kind(str(symbol), "int64") if value is None else value
         self._values[str(symbol)] = meaning
         return meaning
 
