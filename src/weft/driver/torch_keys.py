@@ -186,7 +186,7 @@ _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 def _update(digest: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> None:
     """Add names, types, layouts and contents of tensors to a digest, and which share memory.
 
-    Threads share in the contents: one digests 0.8 GB/s, and a BERT's weights are 0.4 GB.
+    Threads share in the contents, which may be gigabytes.
     """
     owners: dict[int, str] = {}
     for tensor in tensors.values():

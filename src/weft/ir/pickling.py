@@ -2,7 +2,7 @@
 
 A pickled node is usually its JSON (``weft.ir.json_text``), which another release of weft reads and
 checks. Two processes of one run trust each other and have the same classes, so that slots can be
-copied, in a tenth of the time; nodes that are shared below a value are shared in its copy.
+copied without checks; nodes that are shared below a value are shared in its copy.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class _Pickler(pickle.Pickler):
             cls = type(value)
             state = {name: getattr(value, name) for name in _slots(cls)}
             state["_cache"], state["_summary"] = None, 0  # both depend on where objects lie
-            return copyreg.__newobj__, (cls,), (None, state)  # type: ignore[attr-defined] # exists
+            new = copyreg.__newobj__  # type: ignore[attr-defined] # typeshed lacks it
+            return new, (cls,), (None, state)
         if isinstance(value, DataType):  # interned, so its attributes are there
             return DataType, (str(value),)
         return NotImplemented

@@ -218,8 +218,8 @@ def _is_shared_by(buffer: Buffer, loop: For) -> bool:
 class _Bounds:
     """The least and the largest values of indices.
 
-    The loads and stores of a tile have the same indices in the same loops again and again: on the
-    kernels of a ResNet-18 four of five intervals are known already.
+    The loads and stores of a tile have the same indices in the same loops again and again, so
+    intervals are kept.
     """
 
     def __init__(self) -> None:

@@ -21,8 +21,7 @@ After::
 
 Quotients by symbolic numbers are what takes the passes in between most of their time: of the
 simplest facts about them (``i % t < t``) each has to be proved. Without them the indices are sums
-of products. And a division by a number that only the run tells takes as long as a hundred additions
-of a vector; so it is done once an iteration.
+of products. The divisions are done once an iteration, for the reason that ``name_quotients`` gives.
 
 The quotients form a mixed radix system: each is made of neighbouring digits of ``i``, whose radices
 are factors of the loop's extent. Loops whose variable is used in other ways stay fused.

@@ -285,10 +285,15 @@ def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) ->
 
     Raises ScheduleError if two iterations would write the same element.
     """
-    fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+    fused = _as_one(sch, outer)
     if machine.cores > 1:
         sch.parallel(fused)
     return fused
+
+
+def _as_one(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
+    """One loop over all iterations of some."""
+    return sch.fuse(*loops) if len(loops) > 1 else loops[0]
 
 
 def run_together(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> list[LoopRV]:
@@ -297,11 +302,10 @@ def run_together(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> li
     Lowering fuses them then (``tir.FuseParallelLoops``), after the passes that would take quotients
     by symbols for indices. Returns the loops that there are.
     """
+    if all(extent_of(sch, loop) == 1 for loop in outer):
+        return [_as_one(sch, outer)]
     if all(extent_of(sch, loop) is not None for loop in outer):
-        fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-        if extent_of(sch, fused) != 1 and machine.cores > 1:
-            sch.parallel(fused)
-        return [fused]
+        return [run_in_parallel(sch, outer, machine)]
     for at, loop in enumerate(outer):
         if machine.cores > 1:
             sch.parallel(loop)

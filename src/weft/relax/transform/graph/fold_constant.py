@@ -160,17 +160,11 @@ def _computed(call: Call, func: PrimFunc, arrays: list[NDArray]) -> Expr:
     func = _specialised(func, call)
     if _work(func) > WORK:
         return call
-    outputs = _moved(func, arrays) or slots.evaluate.get()(func, arrays)
+    outputs = moved_by_numpy(func, arrays) or slots.evaluate.get()(func, arrays)
     constants = [Constant(inherit_name(array, arrays)) for array in outputs]
     if isinstance(call.sinfo_args[0], TupleStructInfo):
         return Tuple(constants)
     return constants[0]
-
-
-def _moved(func: PrimFunc, arrays: list[NDArray]) -> list[NDArray] | None:
-    """What a function that only moves elements makes of arrays; None for another function."""
-    results = moved_by_numpy(func, [array._array for array in arrays])
-    return None if results is None else [NDArray(result, arrays[0].dtype) for result in results]
 
 
 def _key(call: Call) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 Such are those that SplitLayoutRewritePreproc makes: blocks of 48 columns of a weight,
 ``W2[j // 48, i, j % 48] = W[i, j]``. Numpy takes the axes apart and copies at the speed of memory;
-the loops, which nothing schedules, take ten times as long, and first they have to be compiled.
+the loops, which nothing schedules, are slower, and first they have to be compiled.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from weft.ir.expr import IntImm, Range
+from weft.runtime.ndarray import NDArray
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -21,23 +20,24 @@ from weft.tir.op import is_const_int
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 
 
-def moved_by_numpy(func: PrimFunc, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+def moved_by_numpy(func: PrimFunc, arrays: Sequence[NDArray]) -> list[NDArray] | None:
     """The results of a function of such arrays; None if it does anything else than move them.
 
     Args:
         func: its parameters are as many inputs as there are arrays, then its outputs.
-        arrays: the inputs, of the shapes and types that the function declares.
+        arrays: the inputs, of the shapes that the function declares. Results have their types.
     """
     buffers = [func.buffer_map[param] for param in func.params if param in func.buffer_map]
     inputs, outputs = buffers[: len(arrays)], buffers[len(arrays) :]
     root = func.body.block.body if isinstance(func.body, BlockRealize) else func.body
     moves = [_move(stmt) for stmt in (root.seq if isinstance(root, SeqStmt) else [root])]
-    results: dict[Buffer, np.ndarray] = {}
+    results: dict[Buffer, NDArray] = {}
     for move in moves:
         if move is None or move.source not in inputs or move.target in results:
             return None
         array = arrays[inputs.index(move.source)]
-        results[move.target] = reordered(array, move.digits, array.ndim)
+        moved = reordered(array._array, move.digits, len(move.source.shape))
+        results[move.target] = NDArray(moved, array.dtype)
     if len(results) != len(outputs) or any(buffer not in results for buffer in outputs):
         return None
     return [results[buffer] for buffer in outputs]
