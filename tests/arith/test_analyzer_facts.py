@@ -336,3 +336,11 @@ def test_a_variable_of_data_holds_data_that_no_store_changes():
     assert not may_change(held + 1)
     assert not has_data(I)
     assert type(data_variable(SizeVar("s", "int64"))) is SizeVar
+
+
+def test_a_fact_about_a_variable_that_only_an_arm_of_a_choice_mentions_is_used():
+    choice = expression("select(0 < n, min(i, 3) + 1, n + 7)", NAMES)
+    analyzer = Analyzer()
+    assert analyzer.simplify(choice) is choice
+    analyzer.bind(I, Range(0, 2))
+    assert str(analyzer.simplify(choice)) == "T.Select(0 < n, i + 1, n + 7)"

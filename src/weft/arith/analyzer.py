@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
 from weft.arith import fold
 from weft.arith.canonical_simplify import CanonicalSimplifier
+from weft.arith.conjunction import claims
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
 from weft.arith.data import has_data, may_change
 from weft.arith.deep_equal import expr_deep_equal
@@ -26,7 +27,7 @@ from weft.arith.interval_evaluator import evaluate
 from weft.arith.linear_form import Form
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import contains
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
@@ -50,14 +51,6 @@ from weft.tir.expr import (
 
 _ROUNDS: Final = 4
 _CONDITIONS: Final = (EQ, NE, LT, LE, GT, GE, And, Or, Not)
-_OPPOSITE: Final[dict[type[PrimExpr], type[CompareExpr]]] = {
-    LT: GE,
-    LE: GT,
-    GT: LE,
-    GE: LT,
-    EQ: NE,
-    NE: EQ,
-}
 
 
 class ProofStrength(IntEnum):
@@ -248,17 +241,33 @@ class Analyzer:
         return result
 
     def _fixed_point(self, expr: PrimExpr) -> PrimExpr:
-        result = self._rounds(expr)
-        if type(result) is IntImm or result is expr or not contains(result, _CONDITIONS):
-            return result
-        # The memo tables hold the forms of a condition's sides from the first pass. Without them
-        # another pass may find more to simplify.
-        for _ in range(_ROUNDS):
-            self._facts.forget()
-            again = self._rounds(result)
-            if again is result or expr_deep_equal(again, result):
-                break
-            result = again
+        facts = self._facts
+        outer, facts.scopes = facts.scopes, {}
+        try:
+            result = self._rounds(expr)
+            if type(result) is IntImm or result is expr or not contains(result, _CONDITIONS):
+                return result
+            return self._again(result)
+        finally:
+            facts.scopes = outer
+
+    def _again(self, result: PrimExpr) -> PrimExpr:
+        """An expression with conditions, simplified until nothing changes, by empty tables.
+
+        The tables hold the forms of a condition's sides from the pass before. Without them another
+        pass may find more to simplify.
+        """
+        facts = self._facts
+        saved = facts.state()
+        try:
+            for _ in range(_ROUNDS):
+                facts.forget_forms()
+                again = self._rounds(result)
+                if again is result or expr_deep_equal(again, result):
+                    break
+                result = again
+        finally:
+            facts.restore(saved)
         return result
 
     def _rounds(self, expr: PrimExpr) -> PrimExpr:
@@ -303,7 +312,7 @@ class Analyzer:
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             return a.value == b.value
         if a.dtype is not b.dtype:
-            pair = _same_type(a, b)
+            pair = fold.same_type(a, b)
             if pair is None:
                 return False
             a, b = pair
@@ -340,13 +349,34 @@ class Analyzer:
         Parts that read data (buffer elements, calls) are left out: a store inside the scope may
         end their truth.
         """
-        parts = [p for p in _conjuncts(as_prim_expr(constraint)) if not may_change(p)]
+        parts = [p for p in claims(as_prim_expr(constraint)) if not may_change(p)]
         with self._scope(parts):
             yield
 
-    def _expression_scope(self, constraint: PrimExpr) -> AbstractContextManager[None]:
-        """As ``constraint_scope`` inside one expression, where data cannot change."""
-        return self._scope(_conjuncts(constraint))
+    @contextmanager
+    def _expression_scope(self, constraint: PrimExpr) -> Iterator[None]:
+        """As ``constraint_scope`` inside one expression, where data cannot change.
+
+        Each pass over an expression enters the scopes of its choices anew. The state in which the
+        pass before left a scope is entered again, with the forms that it has found.
+        """
+        facts, differences = self._facts, self._differences
+        known = None if self._assuming else facts.scopes.get(id(constraint))
+        if known is None:
+            with self._scope(claims(constraint)):
+                yield
+                left = facts.state(), differences.facts
+            if not self._assuming:
+                facts.scopes[id(constraint)] = constraint, left
+            return
+        outer = facts.state(), differences.facts
+        state, differences.facts = known[1]
+        facts.restore(state)
+        try:
+            yield
+        finally:
+            facts.restore(outer[0])
+            differences.facts = outer[1]
 
     @contextmanager
     def _scope(self, parts: list[PrimExpr]) -> Iterator[None]:
@@ -396,7 +426,7 @@ class Analyzer:
                 literals.append(simple)
                 self._assume_flag(simple)
                 if not expr_deep_equal(simple, part):
-                    for inner in _conjuncts(simple):
+                    for inner in claims(simple):
                         self._assume_comparison(inner)
             self._assume_comparison(part)
         finally:
@@ -465,30 +495,3 @@ class Analyzer:
 def _kept(expr: PrimExpr, result: PrimExpr) -> PrimExpr:
     """``expr`` where the result is the same expression."""
     return expr if result is not expr and expr_deep_equal(result, expr) else result
-
-
-def _same_type(a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr] | None:
-    """Both with one type that has all their values; None where there is none."""
-    for constant, other in ((a, b), (b, a)):
-        if type(constant) is IntImm:
-            low, high = integer_range(other.dtype) if other.dtype.is_integral else (0, -1)
-            if not low <= constant.value <= high:
-                return None
-            same = IntImm(other.dtype, constant.value)
-            return (same, other) if constant is a else (other, same)
-    if a.dtype.is_uint is not b.dtype.is_uint:
-        return None
-    return (a.astype(b.dtype), b) if a.dtype.bits < b.dtype.bits else (a, b.astype(a.dtype))
-
-
-def _conjuncts(expr: PrimExpr) -> list[PrimExpr]:
-    """The parts of a conjunction; ``likely`` and negations are opened."""
-    if type(expr) is And:
-        return _conjuncts(expr.a) + _conjuncts(expr.b)
-    if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
-        return _conjuncts(expr.args[0])
-    if type(expr) is Not and type(expr.a) is Or:
-        return _conjuncts(Not(expr.a.a)) + _conjuncts(Not(expr.a.b))
-    if type(expr) is Not and isinstance(expr.a, CompareExpr) and expr.a.a.dtype.is_integral:
-        return [_OPPOSITE[type(expr.a)](expr.a.a, expr.a.b)]
-    return [expr]

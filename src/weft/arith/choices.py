@@ -7,21 +7,24 @@ simplified 3, 9, 27, 81 times. Such choices are simplified without their conditi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
-from weft.ir.expr import PrimExpr
+from weft.arith import fold
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.tir.expr import And, Call, Or, Select
+from weft.tir.expr import And, Broadcast, Call, Or, Select
 
 _FEW: Final = 12
 _MOST: Final = 1000
 _NOTHING: Final = nullcontext()
+Enter = Callable[[PrimExpr], AbstractContextManager[None]]
+"""Opens a scope in which a condition holds."""
 
 
 def scope(
-    enter: Callable[[PrimExpr], AbstractContextManager[None]],
+    enter: Enter,
     condition: PrimExpr,
     choice: PrimExpr,
 ) -> AbstractContextManager[None]:
@@ -31,6 +34,29 @@ def scope(
     if _is_shared_much(choice):
         return _NOTHING
     return enter(condition)
+
+
+def arms(
+    enter: Enter,
+    condition: PrimExpr,
+    choice: PrimExpr,
+    values: Iterable[PrimExpr],
+    visit: Callable[[PrimExpr], PrimExpr],
+) -> list[PrimExpr]:
+    """Both values of a choice, each visited where ``condition`` says that it is taken."""
+    visited = []
+    for taken, value in zip((True, False), values, strict=True):
+        if _is_constant(value):
+            visited.append(value)
+            continue
+        with scope(enter, condition if taken else fold.not_(condition), choice):
+            visited.append(visit(value))
+    return visited
+
+
+def _is_constant(value: PrimExpr) -> bool:
+    """Whether a value has nothing to simplify: a number, or a vector of equal ones."""
+    return type(value.value if type(value) is Broadcast else value) in (IntImm, FloatImm)
 
 
 def _is_shared_much(expr: PrimExpr) -> bool:

@@ -46,12 +46,18 @@ class Facts:
     simplify_memo: Memo[PrimExpr] = field(default_factory=dict)
     settled: dict[int, PrimExpr] = field(default_factory=dict)
     """Expressions to which no rewrite rule applies."""
+    scopes: Memo[tuple[tuple[Any, ...], list[Any]]] = field(default_factory=dict)
+    """Conditions -> the state in which an expression under them was left (``Analyzer``)."""
 
     def forget(self) -> None:
         """Empty the memo tables, after a fact has changed."""
         self.seen = set()
-        self.settled = {}
         self.bound_memo, self.modular_memo = {}, {}
+        self.forget_forms()
+
+    def forget_forms(self) -> None:
+        """Empty the tables of simplified expressions; those of bounds and remainders stay."""
+        self.settled, self.scopes = {}, {}
         self.rewrite_memo, self.canonical_memo, self.simplify_memo = {}, {}, {}
 
     def learn(self, var: Var) -> None:
@@ -59,9 +65,13 @@ class Facts:
         if var in self.seen:
             self.forget()
 
+    def state(self) -> tuple[Any, ...]:
+        """All facts and tables, for ``restore``."""
+        return tuple([getattr(self, name) for name in self.__slots__])
+
     def snapshot(self) -> tuple[Any, ...]:
-        """The state before a scope, for ``restore``."""
-        saved = tuple(getattr(self, name) for name in self.__slots__)
+        """The state before a scope, for ``restore``: what is learned later is not in it."""
+        saved = self.state()
         for name in ("bounds", "modular", "values", "ranges"):
             setattr(self, name, dict(getattr(self, name)))
         for name in ("expr_bounds", "expr_modular", "literals"):
@@ -69,6 +79,11 @@ class Facts:
         return saved
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        """Forget everything that was learned since the snapshot."""
+        """Go back to a state: forget everything that was learned since.
+
+        What a table of that state comes to hold may have looked at variables since.
+        """
+        seen = self.seen
         for name, value in zip(self.__slots__, saved, strict=True):
             setattr(self, name, value)
+        self.seen |= seen

@@ -274,3 +274,17 @@ BUILDERS: Final[dict[type[PrimExpr], Build]] = {
     And: and_, Or: or_,
 }  # fmt: skip
 """Node class -> folding constructor."""
+
+
+def same_type(a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr] | None:
+    """Both with one type that has all their values; None where there is none."""
+    for constant, other in ((a, b), (b, a)):
+        if type(constant) is IntImm:
+            low, high = integer_range(other.dtype) if other.dtype.is_integral else (0, -1)
+            if not low <= constant.value <= high:
+                return None
+            same = IntImm(other.dtype, constant.value)
+            return (same, other) if constant is a else (other, same)
+    if a.dtype.is_uint is not b.dtype.is_uint:
+        return None
+    return (a.astype(b.dtype), b) if a.dtype.bits < b.dtype.bits else (a, b.astype(a.dtype))

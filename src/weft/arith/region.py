@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.iter_map import IterMapLevel, IterSumExpr, detect_iter_map
-from weft.arith.iter_map.constraint import conjuncts, uses
+from weft.arith.iter_map.constraint import uses
 from weft.arith.iter_map.integer import add, const_like, is_value, mul, sub
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
 from weft.ir.functor import collect, substitute

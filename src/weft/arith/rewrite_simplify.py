@@ -211,10 +211,8 @@ class RewriteSimplifier(Simplifier):
         condition = visit(expr.condition)
         if type(condition) is IntImm:
             return visit(expr.true_value if condition.value else expr.false_value)
-        with choices.scope(self.enter, condition, expr):
-            true_value = visit(expr.true_value)
-        with choices.scope(self.enter, fold.not_(condition), expr):
-            false_value = visit(expr.false_value)
+        values = expr.true_value, expr.false_value
+        true_value, false_value = choices.arms(self.enter, condition, expr, values, visit)
         return expr.with_(condition=condition, true_value=true_value, false_value=false_value)
 
     def rebuild_call(self, expr: Call, visit: Visit) -> PrimExpr:
@@ -229,11 +227,7 @@ class RewriteSimplifier(Simplifier):
         if type(condition) is IntImm:
             return visit(expr.args[1] if condition.value else expr.args[2])
         plain = _without_likely(condition)
-        with choices.scope(self.enter, plain, expr):
-            true_value = visit(expr.args[1])
-        with choices.scope(self.enter, fold.not_(plain), expr):
-            false_value = visit(expr.args[2])
-        parts = (condition, true_value, false_value)
+        parts = condition, *choices.arms(self.enter, plain, expr, expr.args[1:], visit)
         if all(new is old for new, old in zip(parts, expr.args, strict=True)):
             return expr
         return expr.with_(args=Array(parts))

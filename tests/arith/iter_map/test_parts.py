@@ -7,10 +7,11 @@ import itertools
 import pytest
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.arith.const_int_bound import ConstIntBound
 from weft.arith.iter_map.check import digits_by_mark
 from weft.arith.iter_map.combine import DigitSearch, combine_digits
-from weft.arith.iter_map.constraint import conjuncts, read_predicate, uses
+from weft.arith.iter_map.constraint import read_predicate, uses
 from weft.arith.iter_map.fuse import Fuser
 from weft.arith.iter_map.integer import ceildiv, end_of, floordiv, floormod, maximum, minimum
 from weft.arith.iter_map.nodes import (

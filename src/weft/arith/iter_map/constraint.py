@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.arith.facts import is_index
 from weft.arith.iter_map.integer import add, const_like, maximum, minimum, sub
 from weft.arith.iter_map.padding import NotAffine
 from weft.ir.expr import IntImm, PrimExpr, Range, integer_range
 from weft.ir.functor import collect
 from weft.ir.node import Node
-from weft.tir.expr import GE, GT, LE, LT, Add, And, Call, CompareExpr, Sub, Var
+from weft.tir.expr import GE, GT, LE, LT, Add, CompareExpr, Sub, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,6 @@ def read_predicate(
             constraints.append(constraint)
     constraints.sort(key=_size)
     return domains, constraints
-
-
-def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
-    """The parts of a conjunction, without ``likely`` around them."""
-    if type(predicate) is And:
-        return conjuncts(predicate.a) + conjuncts(predicate.b)
-    if isinstance(predicate, Call) and getattr(predicate.op, "name", "") == "tir.likely":
-        return conjuncts(predicate.args[0])
-    return [predicate]
 
 
 def uses(expr: PrimExpr, variables: Iterable[PrimExpr]) -> bool:

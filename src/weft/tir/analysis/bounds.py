@@ -17,8 +17,8 @@ from typing import Final
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.canonical_simplify import as_sum
+from weft.arith.conjunction import conjuncts
 from weft.arith.data import has_data
-from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule

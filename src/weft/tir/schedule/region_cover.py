@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
-from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute

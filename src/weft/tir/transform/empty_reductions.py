@@ -13,7 +13,7 @@ Nothing is inserted if all extents are known to be positive. The interpreter app
 from __future__ import annotations
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op

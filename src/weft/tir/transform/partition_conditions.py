@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.arith.data import may_change
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
-from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.conjunction import conjuncts
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, collect, contains, substitute

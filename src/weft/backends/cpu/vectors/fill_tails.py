@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, mentions
 from weft.ir.transform import Pass

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.arith.deep_equal import expr_deep_equal
-from weft.arith.iter_map.constraint import conjuncts
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.ir.expr import IntImm, PrimExpr, Range

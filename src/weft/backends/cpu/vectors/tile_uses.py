@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.arith import fold
-from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.tir.buffer import BufferLoad

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import mentions, substitute
 from weft.relax.frontend.onnx.blocks import opened_block
@@ -28,7 +29,7 @@ from weft.relax.frontend.onnx.tensors import tensor_array
 from weft.relax.frontend.onnx.value import Dim, GraphValue, Value, as_prim, plain_dim
 from weft.support.errors import TVMError
 from weft.tir import op
-from weft.tir.expr import GE, GT, LE, LT, And, SizeVar, Var
+from weft.tir.expr import GE, GT, LE, LT, SizeVar, Var
 
 
 def counted_steps(
@@ -157,17 +158,9 @@ class _Counting:
         return begin + change * step if isinstance(change, IntImm) else None
 
 
-def _conjuncts(claim: PrimExpr) -> Iterator[PrimExpr]:
-    if isinstance(claim, And):
-        yield from _conjuncts(claim.a)
-        yield from _conjuncts(claim.b)
-    else:
-        yield claim
-
-
 def _first_that_fails(claim: PrimExpr, step: Var) -> Iterator[PrimExpr]:
     """For each comparison that grows with the step: how many steps there are until it fails."""
-    for part in _conjuncts(claim):
+    for part in conjuncts(claim):
         if isinstance(part, LT | LE):
             low, high, more = part.a, part.b, int(isinstance(part, LE))
         elif isinstance(part, GT | GE):
@@ -183,7 +176,7 @@ def _holds_until(bound: PrimExpr, step: Var, claim: PrimExpr) -> bool:
     """Whether the claim holds at the end of steps 0 to ``bound - 2``, after which another comes."""
     left = SizeVar("left", "int64")
     from_end = substitute(claim, {step: bound - 2 - left})
-    pairs = zip(_conjuncts(claim), _conjuncts(from_end), strict=True)
+    pairs = zip(conjuncts(claim), conjuncts(from_end), strict=True)
     return all(
         Analyzer().can_prove(forwards) or Analyzer().can_prove(backwards)
         for forwards, backwards in pairs
@@ -194,7 +187,7 @@ def _begins(bound: PrimExpr, claim: PrimExpr, exactly: bool) -> bool:
     """Whether the loop begins where the bound is positive, and, if ``exactly``, only there."""
     positive, analyzer = bound >= 1, Analyzer()
     with analyzer.constraint_scope(positive):
-        if not all(analyzer.can_prove(part) for part in _conjuncts(claim)):
+        if not all(analyzer.can_prove(part) for part in conjuncts(claim)):
             return False
     if not exactly:
         return True

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.constraint import conjuncts as parts_of
+from weft.arith.conjunction import conjuncts as parts_of
 from weft.arith.region import estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
