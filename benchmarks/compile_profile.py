@@ -4,7 +4,8 @@
 
 prints, as JSON, what the compilation of one network took, in this process, which must be new: the
 seconds of each phase that ``weft.support.progress.watching`` tells of, less those of phases within
-it. The package's import and the first call are phases too. Instead of ``weft`` there may be one of
+it. The package's import and the first call are phases too. It begins with the program that
+``torch.export`` gives, whose own seconds are told apart. Instead of ``weft`` there may be one of
 ``PEERS``: how long ONNX Runtime takes to load the network as ONNX, and torch.compile to its first
 call. PyTorch's own import, and the export to ONNX, are counted for nobody.
 """
@@ -26,7 +27,6 @@ from benchmarks.networks import NETWORKS
 
 TITLES: Final = {
     "start": "import weft",
-    "capture": "capture by torch.export",
     "import": "import of the program",
     "graph": "passes on the graph",
     "schedules": "schedules",
@@ -53,20 +53,25 @@ def network(name: str) -> tuple[Any, tuple[Any, ...]]:
 def profile_weft(name: str) -> dict[str, Any]:
     """Seconds by phase, of all together, and of the processors that workers used."""
     model, examples = network(name)
+    torch = importlib.import_module("torch")
+    begin = time.perf_counter()
+    with torch.no_grad():
+        program = torch.export.export(model, examples)
+    export = time.perf_counter() - begin
     before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     begin = time.perf_counter()
     compile_model = importlib.import_module("weft").compile  # loads the driver's modules, too
     progress = importlib.import_module("weft.support.progress")
     clock = progress.PhaseClock({"start": time.perf_counter() - begin})
     with progress.watching(clock.watch):
-        compiled = compile_model(model, examples)
+        compiled = compile_model(program)
     clock.watch("call", True)
     compiled(*examples)
     clock.watch("call", False)
     whole = time.perf_counter() - begin
     importlib.import_module("weft.codegen.llvm.worker_pool").POOL.close()  # its times come then
     workers = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
-    return {"phases": clock.seconds, "whole": whole, "workers": workers}
+    return {"phases": clock.seconds, "whole": whole, "workers": workers, "export": export}
 
 
 def load_onnx(name: str) -> dict[str, Any]:

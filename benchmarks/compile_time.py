@@ -8,7 +8,8 @@ machine code of kernels, *models* the whole model. Printed, medians: seconds of 
 processors for ``weft.compile`` (its imports and workers included, torch's import not), the time to
 load the saved file in a process that imports ``weft.runtime`` only, and the size of the file.
 
-With ``--profile`` a cold compilation is taken apart instead, up to the end of the first call
+With ``--profile`` a cold compilation is taken apart instead, from the program that ``torch.export``
+gives (its own seconds stand below) up to the end of the first call
 (``benchmarks/compile_profile.py``): of the run whose whole is the median, the seconds of the wall
 that each phase takes in the main process, and those of the processors that its workers take beside
 it: LLVM, and children that lower kernels. ``--peers`` says what is measured beside it, each in a
@@ -107,6 +108,7 @@ def print_profile(name: str, peers: Sequence[str], repeats: int) -> None:
         print(f"{name:<16}{title:<28}{seconds:>8.2f}{seconds / whole:>8.0%}")
     print(f"{name:<16}{'whole':<28}{whole:>8.2f}{1:>8.0%}")
     print(f"{name:<16}{'workers, cpu s':<28}{run['workers']:>8.2f}")
+    print(f"{name:<16}{'torch.export, before':<28}{run['export']:>8.2f}")
     for peer in peers:
         print(f"{name:<16}{PEERS[peer][1]:<28}{peer_seconds(peer, name, repeats)}")
 
