@@ -185,17 +185,26 @@ def test_a_buffer_that_is_not_contiguous():
     close(model.last, torch.ones(2, 3) * 4)
 
 
+@pytest.mark.parametrize("size", [torch.export.Dim.AUTO, torch.export.Dim("size", min=2)], ids=str)
+def test_sizes_of_0_and_1_where_torch_assumes_2(size):
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Softmax(0)).eval()
+    made = weft.compile(layers, (torch.ones(5, 4),), dynamic_shapes=({0: size},))
+    for count in (0, 1, 2, 7):
+        given = torch.randn(count, 4)
+        close(made(given), layers(given).detach())
+
+
 def test_dynamic_dimensions(net):
     x, batch = example()
-    size = torch.export.Dim("size", min=2, max=8)
+    size = torch.export.Dim("size", max=8)
     made = weft.compile(
         net, (x, batch), dynamic_shapes={"x": {0: size}, "batch": {"a": [{0: size}]}}
     )
-    for count in (2, 5, 8):
+    for count in (1, 2, 5, 8):
         given = torch.randn(count, 4), {"a": [torch.randn(count, 3)]}
         close(made(*given)["y"], net(*given)["y"].detach())
     with pytest.raises(
-        IRValueError, match=r"Net: argument x: the extent of axis 0 \(.*\) is 9, .* for 2 to 8"
+        IRValueError, match=r"Net: argument x: the extent of axis 0 \(.*\) is 9, .* for 0 to 8"
     ):
         made(torch.randn(9, 4), {"a": [torch.randn(9, 3)]})
     with pytest.raises(IRValueError, match=r"argument batch\['a'\]\[0\]: expected shape \(s"):

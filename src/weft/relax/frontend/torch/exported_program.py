@@ -46,6 +46,7 @@ from weft.tir.expr import Var as TirVar
 SOURCE: Final = "from_exported_program"
 _NO_LIMIT: Final = 2**62
 """Upper bounds from here on are torch's way to say that there is none."""
+_ASSUMED: Final = 2
 Param = tuple[Var, NDArray]
 """An input that holds a parameter or a state of the model, and its value."""
 _MUTATED: Final[Mapping[str, str]] = {
@@ -326,14 +327,19 @@ class _ProgramBuilder:
         )
 
     def _ranges(self) -> dict[str, tuple[int, int | None]]:
-        """The bounds that torch.export proved or was told, by symbol; no upper one is None."""
+        """The bounds that torch.export proved or was told, by symbol; no upper one is None.
+
+        A lower bound of 2 is what torch assumes of every extent that is not 1 in the examples. Its
+        own modules take extents of 0 and 1 there, and so do those of weft.
+        """
         bounds: dict[str, tuple[int, int | None]] = {}
         for symbol, limits in self.program.range_constraints.items():
             variable = self.symbols.expression(symbol) if symbol in self.symbols else None
             if isinstance(variable, TirVar):  # a symbol that was solved for has no name of its own
                 high = int(limits.upper) if limits.upper.is_Integer else None
                 high = None if high is None or high >= _NO_LIMIT else high
-                bounds[variable.name] = (int(limits.lower), high)
+                low = int(limits.lower)
+                bounds[variable.name] = (0 if low == _ASSUMED else low, high)
         return bounds
 
 
