@@ -8,6 +8,8 @@ from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, fle
 
 import weft
 from tests.lib.aten import check_model
+from weft.ir.functor import collect
+from weft.relax.expr import Call
 from weft.relax.frontend.torch import from_exported_program
 from weft.support.errors import UnsupportedError
 
@@ -82,6 +84,22 @@ class Several(torch.nn.Module):
 def test_functions_of_scores():
     models = [Attention(score, MASKS["window"]) for score in SCORES.values()]
     check_model(Several([*models, Attention(SCORES["distances"])]), *inputs())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fused"),
+    [("distances", True), ("on the left", True), ("never", True), ("soft cap", False),
+     ("twice", False), ("from above", False)],
+)  # fmt: skip
+def test_a_function_that_adds_to_scores_takes_the_fused_attention(name, is_fused):
+    program = torch.export.export(Attention(SCORES[name], MASKS["window"]), tuple(inputs()))
+    names = {call.op.name for call in calls_of(from_exported_program(program))}
+    assert ("relax.nn.attention_bias" in names) is is_fused
+    assert ("relax.nn.softmax" in names) is not is_fused
+
+
+def calls_of(mod):
+    return [call for call in collect(mod["main"], Call) if hasattr(call.op, "name")]
 
 
 def test_masks():

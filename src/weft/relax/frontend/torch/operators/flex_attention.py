@@ -132,14 +132,14 @@ class _Functions:
 
     def mask_value(self) -> Expr | None:
         """Which keys a query may look at: (batch or 1, heads or 1, queries or 1, keys or 1)."""
-        inner = self._inner()
-        mask = inner.run(self.mask, [*self.indices, *self.mask_operands])
-        return None if _is_full_of_true(self.mask) else self._wide(expect(mask, Expr))
+        if _is_full_of_true(self.mask):
+            return None
+        mask = self._inner().run(self.mask, [*self.indices, *self.mask_operands])
+        return self._wide(expect(mask, Expr))
 
     def scores(self, products: Expr) -> Expr:
         """The function of the scores, of all of them."""
-        inner = self._inner()
-        scores = inner.run(self.score, [products, *self.indices, *self.score_operands])
+        scores = self._inner().run(self.score, [products, *self.indices, *self.score_operands])
         return self._wide(expect(scores, Expr))
 
     def terms(self, bias: _Bias, dtype: str) -> tuple[Expr | None, list[Expr]]:
