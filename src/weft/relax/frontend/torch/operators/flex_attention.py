@@ -27,6 +27,7 @@ from weft.relax.frontend.torch.values import Value
 from weft.support.errors import UnsupportedError
 
 _WIDE = ("float32", "float64")
+_WHERE = ("aten.where.self", "aten.where.ScalarOther")
 _ADDS = ("aten.add.Tensor", "aten.sub.Tensor")
 
 
@@ -89,7 +90,7 @@ def _bias_of(graph: fx.GraphModule) -> _Bias | None:
             swapped = name == _ADDS[0] and isinstance(other, fx.Node) and score in _needed([other])
             rest, other = (other, rest) if swapped else (rest, other)
             bias.added.append((other, name == _ADDS[1]))
-        elif name == "aten.where.self" and _is_lowest(arguments[2]):
+        elif name in _WHERE and _is_lowest(arguments[2]):
             other, rest = arguments[:2]
             bias.allowed.append(other)
         else:
