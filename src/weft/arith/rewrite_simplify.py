@@ -233,6 +233,8 @@ class RewriteSimplifier(Simplifier):
             true_value = visit(expr.args[1])
         with choices.scope(self.enter, fold.not_(plain), expr):
             false_value = visit(expr.args[2])
+        if expr_deep_equal(true_value, false_value):
+            return true_value
         parts = (condition, true_value, false_value)
         if all(new is old for new, old in zip(parts, expr.args, strict=True)):
             return expr
