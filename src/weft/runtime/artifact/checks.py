@@ -102,6 +102,7 @@ def check_parts(
     places = [state.input for state in signature.states]
     places += [source for source, _ in signature.written]
     _expect(all(0 <= place < count for place in places), "its states and written inputs")
+    _expect(all(0 <= place < count for place, _ in signature.texts), "its texts")
     outputs = [state.output for state in signature.states]
     outputs += [output for _, output in signature.written]
     _expect(all(output >= 0 for output in outputs), "its states and written outputs")

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from weft.runtime.model.signature import Signature
 from weft.runtime.vm.bytecode import Pattern
 from weft.runtime.vm.patterns import bind, match
@@ -29,6 +31,8 @@ def explain(signature: Signature, params: Params, values: Sequence[object]) -> N
                 raise
             text = str(error) if where in str(error) else f"{where}: {error}"
             raise type(error)(text + hint) from error
+    if signature.texts and (hint := _hint(signature, params, values)):
+        raise IRValueError(f"{signature.name}: the extents of inputs contradict each other{hint}")
 
 
 class _Axis(NamedTuple):
@@ -50,7 +54,7 @@ def _hint(signature: Signature, params: Params, values: Sequence[object]) -> str
     """
     if signature.source != "onnx":
         return ""
-    axes = list(_named_axes(signature.inputs, params, values))
+    axes = list(_named_axes(signature, params, values))
     for first, second in itertools.combinations(axes, 2):
         if first.name == second.name and first.extent != second.extent:
             fresh = _fresh(first.name, {axis.name for axis in axes})
@@ -62,14 +66,26 @@ def _hint(signature: Signature, params: Params, values: Sequence[object]) -> str
     return ""
 
 
-def _named_axes(places: Sequence[str], params: Params, values: Sequence[object]) -> Iterator[_Axis]:
-    for place, (_, pattern), value in zip(places, params, values, strict=True):
-        extents, shape = pattern[2] if pattern[0] == "tensor" else None, getattr(value, "shape", ())
+def _named_axes(signature: Signature, params: Params, values: Sequence[object]) -> Iterator[_Axis]:
+    texts = dict(signature.texts)
+    for index, (place, (_, pattern), value) in enumerate(
+        zip(signature.inputs, params, values, strict=True)
+    ):
+        extents = pattern[2] if pattern[0] == "tensor" else texts.get(index)
+        shape = _shape_of_texts(value) if index in texts else getattr(value, "shape", ())
         if extents is None or len(extents) != len(shape):
             continue
         for number, (name, extent) in enumerate(zip(extents, shape, strict=True)):
             if isinstance(name, str) and name.isidentifier():
                 yield _Axis(name, place, number, int(extent))
+
+
+def _shape_of_texts(value: object) -> tuple[int, ...]:
+    """The shape of an array, or of lists; that of a scalar where lists differ in length."""
+    try:
+        return np.asarray(value).shape
+    except ValueError:
+        return ()
 
 
 def _fresh(name: str, taken: set[str]) -> str:

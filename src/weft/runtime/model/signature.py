@@ -62,7 +62,8 @@ class Signature:
     that has their new value. ``source`` is the framework that the model is from, where calls
     depend on it: tensors of ``"torch"`` come out where no input tells, and errors say how extents
     of ``"onnx"`` are named; else it is empty. ``unpacked``: ``main`` returns a tuple of the
-    outputs; else what it returns is output 0.
+    outputs; else what it returns is output 0. ``texts`` are the extents of inputs that are text,
+    numbers and names, by their place: their parameters are objects, which tell no shape.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Signature:
     written: tuple[tuple[int, int], ...] = ()
     source: str = ""
     unpacked: bool = False
+    texts: tuple[tuple[int, tuple[int | str, ...]], ...] = ()
 
     @staticmethod
     def plain(name: str, inputs: Sequence[str], **options: Any) -> Signature:
@@ -165,6 +167,7 @@ class Signature:
             written=tuple([tuple(item) for item in data["written"]]),
             source=data["source"],
             unpacked=data["unpacked"],
+            texts=tuple([(place, tuple(extents)) for place, extents in data.get("texts", ())]),
         )
 
 

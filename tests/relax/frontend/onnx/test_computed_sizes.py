@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tests.lib.onnx_models import check, expected, info, model, node, run, uniform
+from weft.ir.functor import collect
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
+from weft.tir.expr import Call, SizeVar
 
 pytestmark = pytest.mark.onnx
 
@@ -114,3 +116,40 @@ def test_a_number_of_draws_that_the_run_tells():
         assert 3.5 < normal.mean() < 4.5
         assert ((even >= 2) & (even < 3)).all()
         assert np.unique(even).size > 90
+
+
+COUNTS = {
+    "Range": [node("Range", "zero k one", "y")],
+    "ConstantOfShape": [node("ConstantOfShape", "v", "y")],
+    "Expand": [node("Expand", "one v", "y")], "OneHot": [node("OneHot", "zero k pair", "y")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_count_that_the_run_tells_is_known_not_to_be_negative(name):
+    proto = model(
+        [node("Unsqueeze", "k zeros", "v"), *COUNTS[name]], [info("k", "int64", [])], ["y"],
+        constants={"zero": np.array(0), "one": np.array(1), "zeros": np.array([0]),
+                   "pair": np.array([0, 1])},
+    )  # fmt: skip
+    [count] = from_onnx(proto)["main"].body.body.struct_info.shape.values
+    assert type(count) is SizeVar
+
+
+def test_a_shape_made_of_a_count_has_no_choices():
+    """Whether such an extent is 0, or -1, was asked again at each Reshape after another."""
+    again = [("y", "a"), ("a", "b"), ("b", "c")]
+    proto = model(
+        [node("Range", "zero k one", "r"), node("Unsqueeze", "r ones", "u"),
+         node("Tile", "u times", "y"),
+         *[part for x, y in again
+           for part in (node("Shape", x, f"{x}_s"), node("Reshape", f"{x} {x}_s", y))]],
+        [info("k", "int64", [])], ["c"],
+        constants={"zero": np.array(0), "one": np.array(1), "ones": np.array([1]),
+                   "times": np.array([20, 3])},
+    )  # fmt: skip
+    rows, columns = from_onnx(proto)["main"].body.body.struct_info.shape.values
+    assert columns == 3
+    assert not collect(rows, Call)
+    for count in (0, 1, 4):
+        check(proto, np.array(count))

@@ -219,7 +219,11 @@ class Context:
         elements = self.optional_array(value, what)
         return None if elements is None else [int(item) for item in elements.ravel().tolist()]
 
-    def dims(self, value: Value, what: str) -> list[Dim]:
+    def sizes(self, value: Value, what: str) -> list[Dim]:
+        """As ``dims``, of extents and counts: their symbols are known not to be negative."""
+        return self.dims(value, what, SizeVar)
+
+    def dims(self, value: Value, what: str, kind: type[TirVar] = TirVar) -> list[Dim]:
         """The elements of an integer vector as dimensions.
 
         Where they are not known at import they become new symbols, which the vector defines when
@@ -236,7 +240,7 @@ class Context:
         if len(shape) != 1:
             vector = self.emit(op.reshape(vector, [count]))
         shape_expr = self.emit(op.tensor_to_shape(vector))
-        symbols = [TirVar(self.translator.fresh_symbol(what), "int64") for _ in range(count)]
+        symbols = [kind(self.translator.fresh_symbol(what), "int64") for _ in range(count)]
         self.builder.match_cast(shape_expr, ShapeStructInfo(symbols))
         self.translator.data_symbols.update(symbols)
         return list(symbols)

@@ -77,11 +77,13 @@ class Imported:
         mod: the module.
         inputs: the names of the graph's inputs that are parameters, in order.
         outputs: what the translator knows of each output (its element type, its structure).
+        texts: the extents of each input of text, numbers and names.
     """
 
     mod: IRModule
     inputs: list[str]
     outputs: list[GraphValue]
+    texts: dict[str, list[int | str]]
 
 
 @dataclass
@@ -219,7 +221,8 @@ class _Import:
         if self.params:
             attrs["params"] = [make_ndarray(array) for _, array in self.params]
         mod.update_func(mod.get_global_var("main"), mod["main"].with_attrs(attrs))
-        return Imported(mod, list(self.inputs), outputs)
+        extents = {name: _written(dims) for name, (_, dims) in self.texts.items()}
+        return Imported(mod, list(self.inputs), outputs, extents)
 
     def read_texts(self) -> None:
         """Emit the table of texts, if the model has one, and the places of inputs in it."""
@@ -231,8 +234,7 @@ class _Import:
         self.translator.text_table = table
         for name, (var, dims) in self.texts.items():
             kind = TensorStructInfo(None, "int64", ndim=len(dims))
-            shape = json.dumps([dim if isinstance(dim, int) else str(dim) for dim in dims])
-            given = [StringImm(name), StringImm(shape), var]
+            given = [StringImm(name), StringImm(json.dumps(_written(dims))), var]
             call = call_pure_packed(texts.PLACES, table.expr, *given, sinfo_args=kind)
             info = TensorStructInfo(dims, "int64")
             name_hint = f"texts_of_{var.name_hint}"
@@ -344,3 +346,8 @@ def is_squeeze_by_extent(node: NodeProto) -> bool:
     """Whether a node removes all axes that have one element."""
     has_axes = bool(node.input[1:] and node.input[1]) or bool(node.attribute)
     return node.op_type == "Squeeze" and not has_axes
+
+
+def _written(dims: Sequence[Dim]) -> list[int | str]:
+    """Extents as plain numbers and names."""
+    return [dim if isinstance(dim, int) else str(dim) for dim in dims]

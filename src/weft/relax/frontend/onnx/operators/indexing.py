@@ -219,7 +219,7 @@ def split_input(
 
 
 def _part_sizes(context: Context, sizes: Value | None) -> list[Dim] | None:
-    return None if sizes is None else context.dims(sizes, "split")
+    return None if sizes is None else context.sizes(sizes, "split")
 
 
 def _split(
@@ -296,7 +296,7 @@ def one_hot(
     context: Context, indices: Value, depth: Value, values: Value, *, axis: int = -1
 ) -> Expr:
     """A vector of two values for each index, whose place has the second one."""
-    count = context.dims(depth, "depth")[0]
+    count = context.sizes(depth, "depth")[0]
     place, emit = context.axis(indices, axis, 1), context.emit
     where = emit(op.expand_dims(from_start(context, indices, count), place))
     numbers = emit(op.arange(as_prim(count), dtype="int64"))
@@ -318,7 +318,7 @@ def topk_attribute(context: Context, x: Value, *, k: int, axis: int = -1) -> lis
 @converter("TopK", since=10, ignores=["sorted"])
 def topk(context: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1) -> list[Expr]:
     """The k largest (or smallest) along an axis, in order, and their indices."""
-    return _topk(context, x, context.dims(k, "K")[0], (axis, bool(largest)))
+    return _topk(context, x, context.sizes(k, "K")[0], (axis, bool(largest)))
 
 
 def _topk(context: Context, x: Value, k: Dim, options: tuple[int, bool]) -> list[Expr]:
@@ -418,4 +418,4 @@ def _computed_count(context: Context, parts: list[Expr]) -> Dim:
     wide = [emit(op.astype(part, "float64")) for part in parts]
     span = emit(op.divide(emit(op.subtract(wide[1], wide[0])), wide[2]))
     rounded = emit(op.maximum(emit(op.ceil(span)), context.constant(0.0).expr))
-    return context.dims(context.value(emit(op.astype(rounded, "int64"))), "range")[0]
+    return context.sizes(context.value(emit(op.astype(rounded, "int64"))), "range")[0]

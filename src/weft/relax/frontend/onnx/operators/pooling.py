@@ -340,7 +340,7 @@ def max_unpool(
         for a, size in enumerate(shape[2:])
     ]
     plain = [*shape[:2], *inferred]
-    wanted = plain if output_shape is None else context.dims(output_shape, "output_shape")
+    wanted = plain if output_shape is None else context.sizes(output_shape, "output_shape")
     flat = emit(
         op.full(
             [product([as_prim(dim) for dim in wanted])], context.constant(0, x.dtype).expr, x.dtype

@@ -99,7 +99,7 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
         resized = _by_scales(context, x, chosen, scales)
     elif sizes is not None:
         numbers = bool(antialias) or keep_aspect_ratio_policy != "stretch"
-        wanted = (context.ints if numbers else context.dims)(sizes, "sizes") or []
+        wanted = (context.ints if numbers else context.sizes)(sizes, "sizes") or []
         resized = _by_sizes(context, x, chosen, (wanted, keep_aspect_ratio_policy))
     else:
         context.fail("expected one of the inputs scales and sizes")
@@ -172,7 +172,7 @@ def _by_computed_scale(context: Context, axis: int, extent: Dim, place: tuple[Va
     scale = emit(op.strided_slice(scales.expr, [0], [index], [index + 1]))
     before = emit(op.reshape(emit(op.astype(context.dim_expr(extent), "float32")), [1]))
     whole = emit(op.astype(emit(op.floor(emit(op.multiply(before, scale)))), "int64"))
-    (count,) = context.dims(context.value(whole), "resized")
+    (count,) = context.sizes(context.value(whole), "resized")
     return Axis(axis, extent, count, emit(op.astype(emit(op.reshape(scale, [])), "float64")))
 
 

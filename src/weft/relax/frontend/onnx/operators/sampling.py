@@ -62,7 +62,7 @@ def _kept_inside(context: Context, grid: Expr, data: Value, align_corners: bool)
 @converter("AffineGrid", since=20)
 def affine_grid(context: Context, theta: Value, size: Value, *, align_corners: int = 0) -> Expr:
     """The grid of an affine map for images of a size (batch, channels, extents)."""
-    extents = context.dims(size, "size")[2:]
+    extents = context.sizes(size, "size")[2:]
     points = context.emit(
         op.image.affine_grid(
             theta.expr, [as_prim(extent) for extent in extents], bool(align_corners)
@@ -162,7 +162,7 @@ def non_max_suppression(
     ]
     selected = emit(op.vision.all_class_non_max_suppression(corners, scores.expr, *limits))
     rows, count = (emit(TupleGetItem(selected, index)) for index in range(2))
-    kept = context.dims(context.value(count), "selected")[0]
+    kept = context.sizes(context.value(count), "selected")[0]
     return emit(op.strided_slice(rows, [0], [0], [kept], assume_inbound=True))
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from weft.ir.expr import PrimExpr, constant_value
 from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -18,8 +19,15 @@ from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.protos import SparseTensorProto
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.tensors import dense_array
-from weft.relax.frontend.onnx.value import Array, Dim, GraphValue, Value, as_prim
-from weft.relax.ir.shape_arith import product, quotient
+from weft.relax.frontend.onnx.value import (
+    Array,
+    Dim,
+    GraphValue,
+    Value,
+    as_prim,
+    plain_dim,
+)
+from weft.relax.ir.shape_arith import product, quotient, simplified
 from weft.tir.op import if_then_else
 
 
@@ -101,7 +109,7 @@ def reshaped(context: Context, x: Value, sizes: Sequence[Dim], allow_zero: bool)
             if isinstance(want, int):
                 want = extents[axis] if want == 0 else want
             elif context.is_data_symbol(want):
-                want = if_then_else(want == 0, as_prim(extents[axis]), want)
+                want = _chosen(want == 0, extents[axis], want)
         dims.append(want)
     whole = [as_prim(dim) for dim in extents]
     if -1 in [dim for dim in dims if isinstance(dim, int)]:
@@ -121,8 +129,19 @@ def _remaining(whole: Sequence[Dim], dims: Sequence[Dim]) -> list[Dim]:
             settled.append(dim)
             continue
         rest = [as_prim(other) for index, other in enumerate(dims) if index != place]
-        settled.append(if_then_else(dim < 0, quotient(whole, rest), dim))
+        negative = simplified(dim < 0)
+        never = constant_value(negative) == 0
+        settled.append(dim if never else _chosen(negative, quotient(whole, rest), dim))
     return settled
+
+
+def _chosen(condition: PrimExpr, this: Dim, other: Dim) -> Dim:
+    """``this`` extent where the condition holds, else the ``other``; in simplest form.
+
+    Reshapes follow one another, each of whose extents may be one of the tensor's before it: as a
+    tree, their choices would be twice as large with each.
+    """
+    return plain_dim(simplified(if_then_else(condition, as_prim(this), as_prim(other))))
 
 
 @converter("Squeeze")
@@ -218,7 +237,7 @@ def flatten(context: Context, x: Value, *, axis: int = 1) -> Expr:
 @converter("Expand", since=8)
 def expand(context: Context, x: Value, shape: Value) -> Expr:
     """Broadcast with a shape, both ways."""
-    extents, wanted = context.shape(x, "input"), context.dims(shape, "shape")
+    extents, wanted = context.shape(x, "input"), context.sizes(shape, "shape")
     count = max(len(extents), len(wanted))
     before = [1] * (count - len(extents)) + list(extents)
     target = [1] * (count - len(wanted)) + list(wanted)
@@ -233,7 +252,7 @@ def _broadcast_dim(context: Context, extent: Dim, wanted: Dim) -> Dim:
     if isinstance(extent, int) and extent == 1:
         return wanted
     if context.is_data_symbol(wanted):
-        return if_then_else(wanted == 1, as_prim(extent), wanted)
+        return _chosen(wanted == 1, extent, wanted)
     return extent
 
 
@@ -241,7 +260,7 @@ def _broadcast_dim(context: Context, extent: Dim, wanted: Dim) -> Dim:
 def constant_of_shape(context: Context, shape: Value, *, value: Array | None = None) -> Value:
     """One value in a shape; float32 zeros by default."""
     fill = context.constant(np.zeros(1, "float32") if value is None else value)
-    dims = context.dims(shape, "input")
+    dims = context.sizes(shape, "input")
     scalar = context.constant(np.asarray(fill.known).reshape(()), elem=fill.elem)
     return context.value(op.full(dims, scalar.expr, scalar.dtype), fill.elem)
 
@@ -257,7 +276,7 @@ def tile_repeats(context: Context, x: Value, repeats: Value, axis: Value) -> Exp
 @converter("Tile", since=6)
 def tile(context: Context, x: Value, repeats: Value) -> Expr:
     """Copies side by side along every axis."""
-    times = context.dims(repeats, "repeats")
+    times = context.sizes(repeats, "repeats")
     if all(isinstance(count, int) for count in times):
         return context.emit(op.tile(x.expr, times))
     extents = context.shape(x, "input")

@@ -54,7 +54,7 @@ def _transformed(
     """The transform along an axis, whose extent and length may be symbols."""
     extent = context.shape(x, "input")[axis]
     back_to_real = inverse and onesided
-    length = context.dims(size, "dft_length")[0] if size else extent
+    length = context.sizes(size, "dft_length")[0] if size else extent
     if back_to_real and size is None:
         length = (extent - 1) * 2
     needed = length // 2 + 1 if back_to_real else length
