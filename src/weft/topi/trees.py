@@ -92,12 +92,12 @@ class _Walk:
     def has_nan(self, begin: PrimExpr, size: PrimExpr) -> PrimExpr:
         """Whether a feature of some rows is NaN: else no branch need ask."""
         ib, data = self.ib, self.tables[0]
-        found = ib.allocate("int32", [1], "any_nan", scope="local")
-        found[0] = op.const(0, "int32")
+        is_any = ib.allocate("int32", [1], "any_nan", scope="local")
+        is_any[0] = op.const(0, "int32")
         with ib.for_range(0, size, "i") as i, ib.for_range(0, self.sizes[1], "feature") as feature:
             is_nan = op.cast("int32", op.isnan(data[begin + i, feature]))
-            found[0] = op.bitwise_or(found[0], is_nan)
-        return op.not_equal(found[0], 0)
+            is_any[0] = op.bitwise_or(is_any[0], is_nan)
+        return op.not_equal(is_any[0], 0)
 
     def rows(self, begin: PrimExpr, size: PrimExpr, *, has_nan: bool) -> None:
         """All scores of ``size`` rows from ``begin`` on."""
