@@ -190,6 +190,12 @@ class Views:
         return result
 
 
+def test_what_only_a_run_in_a_branch_reads_is_no_result_of_it():
+    _, added = lowered()
+    infos = [function.ret_struct_info for function in added.values()]
+    assert [isinstance(info, relax.TupleStructInfo) for info in infos] == [True, False]
+
+
 def test_views_between_kernels_belong_to_a_run():
     """A comparison that defines a symbol ends it; behind that, the tensor comes from outside."""
     added = []

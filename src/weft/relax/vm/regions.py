@@ -67,7 +67,8 @@ class _Outline:
     def _find_users(self, seq: SeqExpr) -> None:
         for block in seq.blocks:
             for binding in block.bindings:
-                for var in collect(binding.value, Var):
+                value = binding.value  # branches have their own bindings
+                for var in collect(value.cond if isinstance(value, If) else value, Var):
                     self.users.setdefault(var, set()).add(id(binding))
         for var in collect(seq.body, Var):
             self.users.setdefault(var, set()).add(0)
