@@ -252,8 +252,7 @@ class NDArray:
         stored = self._array if dtype is None else self._array.view(storage_dtype(dtype))
         if min(shape, default=0) < 0:
             raise IRValueError(f"expected extents of 0 or more, got {tuple(shape)}")
-        size = math.prod(shape)
-        if not self._compact or stored.size < size:
+        if not self._compact or stored.size < (size := math.prod(shape)):
             raise IRValueError(
                 f"expected compact data of at least {tuple(shape)} elements, got {self.shape}"
             )
