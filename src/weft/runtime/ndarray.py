@@ -252,11 +252,11 @@ class NDArray:
         stored = self._array if dtype is None else self._array.view(storage_dtype(dtype))
         if min(shape, default=0) < 0:
             raise IRValueError(f"expected extents of 0 or more, got {tuple(shape)}")
-        if not self._compact or stored.size < int(np.prod(shape, dtype=np.int64)):
+        if not self._compact or stored.size < (size := math.prod(shape)):
             raise IRValueError(
                 f"expected compact data of at least {tuple(shape)} elements, got {self.shape}"
             )
-        return NDArray(stored.reshape(-1)[: int(np.prod(shape))].reshape(tuple(shape)))
+        return NDArray(stored.reshape(-1)[:size].reshape(tuple(shape)))
 
 
 def _of_vectors(index: Any) -> tuple[Any, ...]:

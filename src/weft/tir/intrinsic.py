@@ -77,7 +77,8 @@ _PURE: Final = (
     "large_uint_imm isnullptr call_pure_extern call_llvm_pure_intrin vectorhigh vectorlow "
     "vectorcombine address_of tvm_access_ptr tvm_tuple tvm_struct_get vscale "
     "get_active_lane_mask ignore_loop_partition dp4a tvm_stack_make_shape tvm_stack_make_array "
-    "fma reduce_lanes table_get unchecked_cast is_exact uncontracted scaleb lookup all_lanes"
+    "fma reduce_lanes table_get unchecked_cast is_exact uncontracted scaleb lookup all_lanes "
+    "dot_four_bytes"
 ).split()
 _READ: Final = "checked".split()
 _ANNOTATION: Final = "likely".split()
@@ -207,6 +208,17 @@ def lookup(table: ExprLike, places: ExprLike, span: Span | None = None) -> PrimE
     element, count = numbers.dtype.element, lanes.dtype.lanes
     dtype = element if count == 1 else element.with_lanes(count)
     return intrinsic(dtype, "lookup", numbers, lanes, span=span)
+
+
+def dot_four_bytes(
+    total: ExprLike, unsigned: ExprLike, signed: ExprLike, span: Span | None = None
+) -> PrimExpr:
+    """``total`` plus four products of bytes, in int32 (which wraps), in each lane.
+
+    ``unsigned`` and ``signed`` are int32 that hold four uint8 and four int8.
+    """
+    expr = as_prim_expr(total)
+    return intrinsic(expr.dtype, "dot_four_bytes", expr, unsigned, signed, span=span)
 
 
 def all_lanes(condition: ExprLike, span: Span | None = None) -> PrimExpr:

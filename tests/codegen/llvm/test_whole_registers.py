@@ -7,6 +7,8 @@ import pytest
 
 from tests.codegen.llvm.conftest import elementwise_func
 from weft.script import tir as T
+from weft.target.machine import machine_of
+from weft.target.target import Target
 from weft.tir import expr as e
 from weft.tir import interp
 from weft.tir.op import const
@@ -48,6 +50,33 @@ def test_lookup(count, lanes, target, native):
     places = np.arange(16 * lanes, dtype="uint32") * 7 + 3
     got = agree(native, lambda p: T.lookup(table, p), target, lanes, places)
     np.testing.assert_array_equal(got, numbers[places % count])
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "llvm -mcpu=x86-64-v4", "llvm -mattr=-avx512f"])
+@pytest.mark.parametrize("lanes", LANES)
+def test_dot_four_bytes(lanes, target, native):
+    rng = np.random.default_rng(4)
+    count = 16 * lanes
+    signed = rng.integers(-128, 128, (count, 4)).astype("int8")
+    unsigned = rng.integers(0, 256, (count, 4)).astype("uint8")
+    signed[:3], unsigned[:3] = [[-128] * 4, [127] * 4, [-128, 127, -1, 0]], 255
+    total = rng.integers(-(2**31), 2**31, count).astype("int32")
+    a, b = unsigned.view("int32").ravel(), signed.view("int32").ravel()
+    func = elementwise_func(["int32"] * 3, "int32", T.dot_four_bytes, count, lanes)
+    compiled, interpreted = np.zeros((2, count), "int32")
+    native(func, target)(total, a, b, compiled)
+    interp.run(func, total, a, b, interpreted)
+    products = unsigned.astype("int64") * signed
+    wanted = (total.astype("int64") + products.sum(axis=1)).astype("int32")
+    np.testing.assert_array_equal(interpreted, wanted)
+    np.testing.assert_array_equal(compiled, wanted)
+
+
+def test_a_dot_product_of_bytes_is_one_instruction_where_there_is_one(native):
+    func = elementwise_func(["int32"] * 3, "int32", T.dot_four_bytes, 48, 24)
+    machine = machine_of(Target("llvm"))
+    text = native(func).compiled.llvm_ir
+    assert ("vpdpbusd" in text) == ("vpdpbusd" in machine.dot_products)
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 7])

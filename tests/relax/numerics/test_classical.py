@@ -5,6 +5,7 @@ import pytest
 
 from tests.lib.operator_cases import SAMPLED, Case, Input, Table
 from weft.relax import op
+from weft.relax.op.reference.classical import tree_ensemble
 from weft.topi.trees import LEAF, MODES
 
 STUMPS = [
@@ -53,6 +54,49 @@ def trees(rows, kind, sizes=({},)):
     )
 
 
+def a_tree(generator, nodes, first, depth):
+    """Append a tree to the rows of ``nodes``; its root has the number ``first``."""
+    nodes.append([0] * 5)
+    if depth == 0 or generator.random() < 0.3:
+        begin = generator.integers(0, 20)
+        nodes[first][:] = [-1, LEAF, begin, begin + generator.integers(0, 4), 0]
+        return
+    yes = len(nodes)
+    a_tree(generator, nodes, yes, depth - 1)
+    no = len(nodes)
+    a_tree(generator, nodes, no, depth - 1)
+    mode = generator.integers(0, len(MODES))
+    nodes[first][:] = [generator.integers(0, 5), mode, yes, no, generator.integers(0, 2)]
+
+
+def forest(count, aggregate, has_nan, features=5):
+    """Trees of any depth, also of a leaf alone, with branches of every mode."""
+    generator = np.random.default_rng(count)
+    nodes, roots = [], []
+    for _ in range(count):
+        roots.append(len(nodes))
+        a_tree(generator, nodes, roots[-1], 5 if features else 0)
+
+    def drawn(generator, shape):
+        data = generator.integers(-2, 3, shape).astype("float64")
+        return np.where(generator.random(shape) < 0.2, np.nan, data) if has_nan else data
+
+    given = [
+        Input(("n", features), "float64", drawn),
+        Input((count,), "int32", roots),
+        Input((len(nodes), 5), "int32", nodes),
+        Input((len(nodes),), "float64", generator.integers(-2, 3, len(nodes))),
+        Input((24,), "int32", generator.integers(0, 3, 24)),
+        Input((24,), "float64", generator.integers(-9, 9, 24)),
+    ]
+    options = (3, " ".join(MODES), True, aggregate)
+    return Case(
+        "tree_ensemble", lambda *tensors: op.tree_ensemble(*tensors, *options), given,
+        lambda *arrays: tree_ensemble(*arrays, *options),
+        ({"n": 0}, {"n": 1}, {"n": 8}, {"n": 19}), note=f"{count} {aggregate} {has_nan}",
+    )  # fmt: skip
+
+
 def shares(generator, shape):
     """``pairs[n, i, j] + pairs[n, j, i] == 1``."""
     share = generator.uniform(0.05, 0.95, shape)
@@ -83,6 +127,12 @@ TABLE = Table(
         trees(5, "float32"),
         trees("n", "float32", ANY),
         trees(4, "float64"),
+        forest(1, "SUM", True),
+        forest(8, "MIN", True),
+        forest(9, "MAX", False),
+        forest(21, "SUM", True),
+        forest(17, "SUM", False),
+        forest(9, "SUM", False, features=0),
         pairs(3, 2, "float32"),
         pairs("n", 4, "float32", ANY),
         pairs(2, 3, "float64"),

@@ -214,7 +214,43 @@ def of_small_weights():
                    note=f"int8 {kind} {size}")  # fmt: skip
 
 
-TABLE = Table([*layers(), *without_biases(), *of_onnx(), *of_rounded_states(), *of_small_weights()])
+def of_bytes():
+    """Weights in int8 and a rounded state, which are multiplied as bytes."""
+
+    def drawn(generator, shape):
+        return generator.integers(-128, 128, shape)
+
+    ends = t("b", dtype="int64", fill=lambda generator, shape: generator.integers(0, 5, shape))
+    for size, reverse, projected, more in (
+        (1, False, False, []), (3, True, True, []), (4, False, True, [ends]), (7, True, False, []),
+        (16, False, False, [ends]), (33, True, True, []), (24, False, True, []),
+    ):  # fmt: skip
+        data, weight, _, *rest = operands("rnn", 4, size)
+        if projected:
+            data, weight = t("s", "b", size), t(size, 0)
+        tensors = [data, weight, t(size, size, dtype="int8", fill=drawn), *rest,
+                   t(size, fill=lambda generator, shape: generator.uniform(0, 0.01, shape)),
+                   *more]  # fmt: skip
+        options = {"reverse": reverse, "quantize_state": True, "projected": projected}
+
+        def layer(*tensors, options=options):
+            parts, states, ends = tensors[:5], list(tensors[5:7]), [*tensors[7:], None][0]
+            return F["nn.recurrent_layer"](*parts, states, ends, **options)
+
+        def wanted(data, weight, recurrent, bias, recurrent_bias, state, factors, *more,
+                   reverse=reverse, projected=projected):  # fmt: skip
+            whole = recurrent.astype("float64") * factors[:, None]
+            weight = np.eye(len(bias)) if projected else weight
+            parts = data, weight, whole, bias, recurrent_bias, state
+            return with_rounded_state(reverse)(*parts, *more)
+
+        sizes = ({"s": 4, "b": 1}, {"s": 4, "b": 7}, {"s": 0, "b": 2}, {"s": 3, "b": 0})
+        yield Case("nn.recurrent_layer", layer, tensors, wanted, sizes,
+                   note=f"bytes {size} {reverse} {projected} {len(more)}")  # fmt: skip
+
+
+TABLE = Table([*layers(), *without_biases(), *of_onnx(), *of_rounded_states(), *of_small_weights(),
+               *of_bytes()])  # fmt: skip
 
 
 @SAMPLED

@@ -135,3 +135,118 @@ def test_what_writes_to_an_argument_stays_outside():
     main = outline_regions("main", InPlace["main"], add)
     assert main.script().count("call_tir_inplace") == 1
     assert len(added) == 1  # c and d; a alone is no run
+
+
+@I.ir_module
+class Views:
+    """A loop over unknown rows is bytecode; its kernels have views of each other's tensors."""
+
+    @T.prim_func
+    def both(p_x: T.handle, p_y: T.handle, p_z: T.handle):
+        n = T.int64()
+        x = T.match_buffer(p_x, (n, 2))
+        y = T.match_buffer(p_y, (n, 2))
+        z = T.match_buffer(p_z, (n, 2))
+        for i, j in T.grid(n, 2):
+            with T.block("both"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = x[vi, vj] * T.float32(2)
+                z[vi, vj] = x[vi, vj] + T.float32(1)
+
+    @T.prim_func
+    def add_to(p_x: T.handle, p_y: T.handle):
+        n = T.int64()
+        x = T.match_buffer(p_x, (n,))
+        y = T.match_buffer(p_y, (n,))
+        for i in range(n):
+            with T.block("add_to"):
+                vi = T.axis.spatial(n, i)
+                x[vi] = x[vi] + y[vi]
+
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor(("n", 2), "float32")) -> R.Tensor("float32"):
+        n, m = T.int64(), T.int64()
+        cls = Views
+        pair = R.call_tir(
+            cls.both, (x,), out_sinfo=[R.Tensor((n, 2), "float32"), R.Tensor((n, 2), "float32")]
+        )
+        two = pair[0]
+        more = pair[1]
+        line = R.reshape(two, R.shape([n * 2]))
+        same = R.match_cast(more, R.Tensor((T.max(n, 1), 2), "float32"))
+        again = R.match_cast(same, R.Tensor((n, 2), "float32"))
+        flat = R.reshape(again, R.shape([n * 2]))
+        total = R.call_tir_inplace(
+            cls.add_to, (line, flat), inplace_indices=[0], out_sinfo=R.Tensor((n * 2,), "float32")
+        )
+        named = R.match_cast(total, R.Tensor((m,), "float32"))
+        whole = R.call_tir_inplace(
+            cls.add_to, (named, flat), inplace_indices=[0], out_sinfo=R.Tensor((m,), "float32")
+        )
+        if c:
+            result: R.Tensor("float32") = whole
+        else:
+            result: R.Tensor("float32") = again
+        return result
+
+
+def test_what_only_a_run_in_a_branch_reads_is_no_result_of_it():
+    _, added = lowered()
+    infos = [function.ret_struct_info for function in added.values()]
+    assert [isinstance(info, relax.TupleStructInfo) for info in infos] == [True, False]
+
+
+def test_views_between_kernels_belong_to_a_run():
+    """A comparison that defines a symbol ends it; behind that, the tensor comes from outside."""
+    added = []
+
+    def add(name, function):
+        added.append(function)
+        return weft.ir.GlobalVar(name)
+
+    main = outline_regions("main", Views["main"], add)
+    [region] = added
+    assert region.script().count("R.match_cast") == 2
+    assert region.script().count("R.reshape") == 2
+    assert main.script().count("R.match_cast") == 1
+    assert main.script().count("call_tir_inplace") == 1
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_results_of_views(rows, mode):
+    executable = relax.build(Views, "llvm")
+    assert executable.program.functions["main"].native is None
+    assert executable.program.functions["main_region"].native
+    machine = relax.VirtualMachine(executable, weft.cpu(), exec_mode=mode)
+    x = np.arange(rows * 2, dtype="float32").reshape(rows, 2)
+    whole = machine["main"](np.array(True), x).numpy()
+    np.testing.assert_array_equal(whole, (4 * x + 2).ravel())
+    np.testing.assert_array_equal(machine["main"](np.array(False), x).numpy(), x + 1)
+
+
+def test_a_view_of_a_tensor_from_outside_is_not_written_to():
+    @I.ir_module
+    class Outside:
+        @T.prim_func
+        def double(x: T.Buffer((2,), "float32"), y: T.Buffer((2,), "float32")):
+            for i in range(2):
+                y[i] = x[i] * T.float32(2)
+
+        @T.prim_func
+        def add_to(x: T.Buffer((2,), "float32"), y: T.Buffer((2,), "float32")):
+            for i in range(2):
+                x[i] = x[i] + y[i]
+
+        @R.function(pure=False)
+        def main(x: R.Tensor((2, 1), "float32"), y: R.Tensor((2,), "float32")):
+            cls = Outside
+            a = R.call_tir(cls.double, (y,), out_sinfo=R.Tensor((2,), "float32"))
+            line = R.reshape(x, R.shape([2]))
+            b = R.call_tir_inplace(
+                cls.add_to, (line, a), inplace_indices=[0], out_sinfo=R.Tensor((2,), "float32")
+            )
+            return b
+
+    main = outline_regions("main", Outside["main"], lambda name, function: pytest.fail(name))
+    assert main.same_as(Outside["main"]) or main.script() == Outside["main"].script()

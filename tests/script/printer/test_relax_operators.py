@@ -135,11 +135,11 @@ CASES = {
     "nn.lstm": ([T(7, 2, 4), T(12, 4), T(12, 3), T(12), T(12), T(2, 3), T(2, 3)],
                 {"reverse": True, "weight_layout": "OGIF"}),
     "nn.recurrent_layer": (
-        [T(7, 2, 4), T(12, 4), T(12, 3), T(12), T(12), [T(2, 3), T(2, 3), T(9)],
+        [T(7, 2, 12), T(12, 0), T(12, 3), T(12), T(12), [T(2, 3), T(2, 3), T(9)],
          T(2, dtype="int64")],
         {"kind": "lstm", "reverse": True, "activations": ["hardsigmoid", "relu", "elu"],
          "alphas": [0.25, 0.0, 0.5], "betas": [0.5, 0.0, 0.0], "clip": 0.5, "reset_after": True,
-         "input_forget": True, "quantize_state": True}),
+         "input_forget": True, "quantize_state": True, "projected": True}),
     "nn.gru": ([T(7, 2, 4), T(9, 4), T(9, 3), T(9), T(9), T(2, 3)], {"reverse": True}),
     "nn.rnn": ([T(7, 2, 4), T(3, 4), T(3, 3), T(3), T(3), T(2, 3)],
                {"activation": "relu", "reverse": True}),

@@ -434,6 +434,7 @@ INTRINSICS: Final[dict[str, Handler]] = {
     **{name: _library(name) for name in sorted(LIBRARY)}, "ldexp": _ldexp,
     "uncontracted": _uncontracted, "all_lanes": _all_lanes,
     "scaleb": whole_registers.scaleb, "lookup": whole_registers.lookup,
+    "dot_four_bytes": whole_registers.dot_four_bytes,
     "table_get": _table_get, "checked": _checked, "unchecked_cast": _unchecked_cast,
     "is_exact": _is_exact, "launch": parallel.launch,
     "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),

@@ -41,6 +41,8 @@ class ModuleContext:
     """Whether one instruction is the maximum of two floats that is NaN where either is NaN."""
     looks_up: int = 0
     """How long a table is from which one instruction picks lanes (``T.lookup``); 0: none does."""
+    dots: int = 0
+    """How many sums of four products of bytes one instruction takes (``T.dot_four_bytes``)."""
     fused_bits: frozenset[int] = frozenset({32, 64})
     """Bits of the floats that are multiplied and added with a single rounding (``T.fma``)."""
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)

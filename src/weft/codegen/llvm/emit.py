@@ -8,6 +8,7 @@ wrappers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -83,14 +84,13 @@ def emit_module(
     ``debug`` gives instructions the lines of statements (``weft.tir.printed_lines``).
     """
     machine = as_target("llvm" if target is None else target)
-    contract = bool(machine.attrs.get("fast-math-contract", True))
     options, bits = llvm_options(target), vector_bits(machine)
     features = set(required_features(options))
     isa = architecture_of(options.triple)
     is_rich = isa.rich is not None and offers(features, isa.rich)
     cores = machine.num_cores or 0
     context = ModuleContext(
-        contract,
+        bool(machine.attrs.get("fast-math-contract", True)),
         num_cores=cores,
         vector_bits=bits,
         scales=is_rich,
@@ -100,6 +100,7 @@ def emit_module(
         has_maximum=isa.has_maximum,
         fused_bits=_fused_bits(isa, features),
         looks_up=first_offered(features, isa.looks_up, 0),
+        dots=_byte_dots(isa, bits, features),
         intrinsics=isa.intrinsics,
         debug=debug,
     )
@@ -122,6 +123,13 @@ def emit_module(
     if context.imports:
         text = linked(text, context.imports, options)
     return text, _specs(functions, signatures)
+
+
+def _byte_dots(isa: Architecture, bits: int, features: AbstractSet[str]) -> int:
+    """The int32 in a register of the target, if an instruction adds dot products of bytes to it."""
+    rows = isa.dot_products.get(bits, ())
+    offered = {name for name, needed in rows if offers(features, needed)}
+    return 0 if isa.byte_dots.isdisjoint(offered) else bits // 32
 
 
 def _is_scheduled_by_us(func: PrimFunc) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.convert import saturates
-from weft.codegen.llvm.whole_registers import has_lookup, has_scaleb
+from weft.codegen.llvm.whole_registers import has_dot_four_bytes, has_lookup, has_scaleb
 from weft.ir.expr import PrimExpr
 from weft.tir.expr import Call, Cast
 from weft.tir.lowering.facts import is_call
@@ -23,4 +23,6 @@ def is_supported(context: ModuleContext, expr: PrimExpr) -> bool:
         return expr.dtype.bits in context.fused_bits
     if is_call(expr, "scaleb"):
         return has_scaleb(context, expr)
+    if is_call(expr, "dot_four_bytes"):
+        return has_dot_four_bytes(context, expr)
     return is_call(expr, "lookup") and has_lookup(context, expr)

@@ -1,4 +1,4 @@
-"""``T.scaleb`` and ``T.lookup`` by instructions that take whole vector registers only.
+"""``T.scaleb``, ``T.lookup``, ``T.dot_four_bytes`` by instructions that take whole registers only.
 
 Longer vectors are cut into registers, the last one is filled up with undefined lanes, and the
 results are joined. ``T.lookup(table, p)`` with 24 lanes in ``p``, on registers of 16::
@@ -39,7 +39,7 @@ def scaleb(em: Emitter, call: Call) -> str:
         )
         for at in range(0, lanes, width)
     ]
-    return _joined(em.b, parts, width, lanes)
+    return _joined(em.b, "float", parts, width, lanes)
 
 
 def _scaled(b: FunctionBuilder, width: int, x: str, power: str, where: str) -> str:
@@ -67,7 +67,7 @@ def lookup(em: Emitter, call: Call) -> str:
         _picked(em.b, table, count, _part(em.b, "i32", lanes, places, at, width), width)
         for at in range(0, lanes, width)
     ]
-    return _joined(em.b, parts, width, lanes)
+    return _joined(em.b, "float", parts, width, lanes)
 
 
 def _picked(b: FunctionBuilder, table: str, count: int, places: str, width: int) -> str:
@@ -90,6 +90,23 @@ def _picked(b: FunctionBuilder, table: str, count: int, places: str, width: int)
     return b.op(f"select <{width} x i1> {flag}, {kind} {high}, {kind} {low}")
 
 
+def has_dot_four_bytes(context: ModuleContext, call: Call) -> bool:
+    """Whether the processor has an instruction for a ``T.dot_four_bytes``."""
+    return context.dots > 0 and call.dtype.bits == 32
+
+
+def dot_four_bytes(em: Emitter, call: Call) -> str:
+    """``T.dot_four_bytes(total, unsigned, signed)``."""
+    lanes, width = call.dtype.lanes, em.context.dots
+    operands, kind = [*map(em.value, call.args)], f"<{width} x i32>"
+    instruction = em.context.intrinsics[f"dot i32x{width}"]
+    parts = []
+    for at in range(0, lanes, width):
+        values = [(kind, _part(em.b, "i32", lanes, x, at, width)) for x in operands]
+        parts.append(em.b.call(instruction.name, kind, values))
+    return _joined(em.b, "i32", parts, width, lanes)
+
+
 def _part(b: FunctionBuilder, element: str, lanes: int, x: str, start: int, width: int) -> str:
     """``width`` lanes of a vector from ``start`` on; those behind its last lane are undefined."""
     if lanes == width:
@@ -100,20 +117,20 @@ def _part(b: FunctionBuilder, element: str, lanes: int, x: str, start: int, widt
     return _shuffled(b, with_lanes(element, lanes), x, "poison", places)
 
 
-def _joined(b: FunctionBuilder, parts: list[str], width: int, lanes: int) -> str:
-    """The first ``lanes`` lanes of vectors of ``width`` floats that are laid side by side."""
+def _joined(b: FunctionBuilder, element: str, parts: list[str], width: int, lanes: int) -> str:
+    """The first ``lanes`` lanes of vectors of ``width`` elements that are laid side by side."""
     while len(parts) > 1:
         odd = ["poison"] * (len(parts) % 2)
         pairs = zip(parts[::2], [*parts[1::2], *odd], strict=True)
-        kind = f"<{width} x float>"
+        kind = f"<{width} x {element}>"
         order = _places(range(2 * width), 2 * width)
         parts = [_shuffled(b, kind, low, high, order) for low, high in pairs]
         width *= 2
     if lanes == 1:
-        return b.op(f"extractelement <{width} x float> {parts[0]}, i64 0")
+        return b.op(f"extractelement <{width} x {element}> {parts[0]}, i64 0")
     if width == lanes:
         return parts[0]
-    return _shuffled(b, f"<{width} x float>", parts[0], "poison", _places(range(lanes), width))
+    return _shuffled(b, f"<{width} x {element}>", parts[0], "poison", _places(range(lanes), width))
 
 
 def _places(wanted: Sequence[int], last: int) -> list[str]:

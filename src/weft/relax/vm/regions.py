@@ -26,6 +26,7 @@ from weft.relax.expr import (
     Expr,
     Function,
     If,
+    MatchCast,
     SeqExpr,
     ShapeExpr,
     Tuple,
@@ -66,7 +67,8 @@ class _Outline:
     def _find_users(self, seq: SeqExpr) -> None:
         for block in seq.blocks:
             for binding in block.bindings:
-                for var in collect(binding.value, Var):
+                value = binding.value  # branches have their own bindings
+                for var in collect(value.cond if isinstance(value, If) else value, Var):
                     self.users.setdefault(var, set()).add(id(binding))
         for var in collect(seq.body, Var):
             self.users.setdefault(var, set()).add(0)
@@ -110,6 +112,10 @@ class _Outline:
 
     def _replaced(self, run: _Run) -> Sequence[Binding]:
         """The bindings of a run, or a call of a function that has them."""
+        rest = run.cut()
+        return [*self._called(run), *rest]
+
+    def _called(self, run: _Run) -> Sequence[Binding]:
         inside = {id(binding) for binding in run.bindings}
         results = [
             binding.var for binding in run.bindings if self.users.get(binding.var, set()) - inside
@@ -135,16 +141,27 @@ class _Run:
     """Kernels that follow each other, on tensors of known shapes."""
 
     def __init__(self) -> None:
-        self.bindings: list[VarBinding] = []
+        self.bindings: list[Binding] = []
         self.kernels = 0
         self.own: set[Var] = set()
         """Tensors that the run allocates."""
 
     def takes(self, binding: Binding) -> bool:
         """Add a binding that belongs to the run; whether it does."""
-        if not isinstance(binding, VarBinding) or not _has_known_shape(binding.var):
+        if not _has_known_shape(binding.var):
             return False
-        value = binding.value
+        source = _viewed(binding)
+        if source is not None:
+            if not self.kernels or not _has_known_shape(source):
+                return False  # outside of a run it costs less than as one more result
+            if source in self.own:
+                self.own.add(binding.var)
+            self.bindings.append(binding)
+            return True
+        return isinstance(binding, VarBinding) and self.takes_kernel(binding, binding.value)
+
+    def takes_kernel(self, binding: VarBinding, value: Expr) -> bool:
+        """The same of what is no view of another value."""
         if not isinstance(value, Call) or not isinstance(value.op, Op):
             return False
         if not all(_has_known_shape(var) for var in collect(value.args, Var)):
@@ -163,15 +180,41 @@ class _Run:
         self.bindings.append(binding)
         return True
 
+    def cut(self) -> list[Binding]:
+        """Take the views behind the last kernel off, which no kernel of the run reads."""
+        end = len(self.bindings)
+        while end and _viewed(self.bindings[end - 1]) is not None:
+            end -= 1
+        self.bindings, rest = self.bindings[:end], self.bindings[end:]
+        return rest
+
+
+def _viewed(binding: Binding) -> Var | None:
+    """The value whose memory that of a binding is: of a part, a reshape, a comparison of shapes.
+
+    A comparison that defines symbols is none: what stands behind it needs them.
+    """
+    value = binding.value
+    if isinstance(binding, MatchCast):
+        old, new = symbolic_vars(value.struct_info), symbolic_vars(binding.struct_info)
+        return value if isinstance(value, Var) and set(new) <= set(old) else None
+    if isinstance(value, TupleGetItem):
+        return value.tuple_value if isinstance(value.tuple_value, Var) else None
+    is_reshape = isinstance(value, Call) and value.op is Op.get("relax.reshape")
+    source = value.args[0] if is_reshape else None
+    return source if isinstance(source, Var) else None
+
 
 def _has_known_shape(var: Var) -> bool:
+    """Whether a value is a tensor of known shape, or a tuple of those."""
     info = var.struct_info
-    return isinstance(info, TensorStructInfo) and tensor_dims(info) is not None
+    fields = info.fields if isinstance(info, TupleStructInfo) else [info]
+    return all(
+        isinstance(field, TensorStructInfo) and tensor_dims(field) is not None for field in fields
+    )
 
 
-def _function(
-    bindings: Sequence[VarBinding], results: Sequence[Var]
-) -> tuple[Function, list[Expr]]:
+def _function(bindings: Sequence[Binding], results: Sequence[Var]) -> tuple[Function, list[Expr]]:
     """A function that has the bindings and gives the results; what it is called with."""
     bound = {binding.var for binding in bindings}
     used = [var for binding in bindings for var in collect(binding.value, Var)]
@@ -197,13 +240,13 @@ def _function(
     return copy_with_new_vars(replace(function, symbols=fresh)), args
 
 
-def _symbols(items: Iterable[VarBinding | Var]) -> list[TirVar]:
+def _symbols(items: Iterable[Binding | Var]) -> list[TirVar]:
     """The symbols of the shapes of variables, and those that values use."""
     symbols: dict[TirVar, None] = {}
     for item in items:
-        var = item.var if isinstance(item, VarBinding) else item
+        var = item if isinstance(item, Var) else item.var
         symbols.update(dict.fromkeys(symbolic_vars(var.struct_info)))
-        if isinstance(item, VarBinding):
+        if not isinstance(item, Var):
             symbols.update(dict.fromkeys(symbolic_vars(item.value)))
     return list(symbols)
 

@@ -35,7 +35,7 @@ _COUNTS: Final = _table((
     ("uncontracted all_lanes ignore_loop_partition", 1, 1),
     ("pow bitwise_and bitwise_or bitwise_xor shift_left shift_right", 2, 2),
     ("vectorcombine lookup large_uint_imm get_active_lane_mask", 2, 2),
-    ("if_then_else fma scaleb", 3, 3),
+    ("if_then_else fma scaleb dot_four_bytes", 3, 3),
     ("q_multiply_shift prefetch", 4, 4),
     ("tvm_access_ptr", 5, 5),
     ("thread_return continue_loop break_loop vscale undef", 0, 0),
@@ -49,7 +49,7 @@ _INTEGERS: Final = frozenset(
     f"tir.{name}"
     for name in (
         "bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right popcount clz "
-        "q_multiply_shift"
+        "q_multiply_shift dot_four_bytes"
     ).split()
 )
 """Intrinsics of integers (or booleans)."""

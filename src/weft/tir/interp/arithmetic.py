@@ -192,6 +192,16 @@ def scaleb(x: Value, power: Value, where: Value) -> Value:
     return np.where(where, np.ldexp(x, exponent), np.zeros_like(x))
 
 
+def dot_four_bytes(total: Value, unsigned: Value, signed: Value) -> Value:
+    """The total of each lane plus the products of its four uint8 and int8, as a wide integer."""
+    a, b = (
+        np.ascontiguousarray(lanes, "int32").reshape(-1, 1).view(kind).astype("int64")
+        for lanes, kind in ((unsigned, "uint8"), (signed, "int8"))
+    )
+    sums = np.asarray(total, "int64") + (a * b).sum(axis=1).reshape(np.shape(total))
+    return sums if np.ndim(total) else int(sums)
+
+
 UNARY: Final[dict[str, Callable[[Value], Value]]] = {**UNARY_FLOAT, "fabs": np.abs}
 """Intrinsic -> its value in float64; the result is rounded to the operand's type."""
 

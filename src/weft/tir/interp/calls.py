@@ -231,6 +231,13 @@ class CallCompiler:
         end = arithmetic.finish(call.dtype)
         return lambda state: end(arithmetic.scaleb(x(state), power(state), where(state)))
 
+    def intrinsic_dot_four_bytes(self, call: Call) -> Thunk:
+        total, unsigned, signed = (self.compile(arg) for arg in call.args)
+        end = arithmetic.finish(call.dtype)
+        return lambda state: end(
+            arithmetic.dot_four_bytes(total(state), unsigned(state), signed(state))
+        )
+
     def intrinsic_lookup(self, call: Call) -> Thunk:
         table, places = self.compile(call.args[0]), self.compile(call.args[1])
         lanes = call.args[0].dtype.lanes

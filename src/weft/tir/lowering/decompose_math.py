@@ -88,7 +88,9 @@ FLOAT64: Final[dict[str, Writer]] = {
     **_WIDE, "sigmoid": library.sigmoid, "gelu": library.x_times_phi,
     "gelu_tanh": library.gelu_tanh, "silu": library.silu,
 }  # fmt: skip
-_NAMES: Final = frozenset([*FLOAT32, *library.LIBRARY, "rsqrt", "scaleb", "lookup"])
+_NAMES: Final = frozenset(
+    [*FLOAT32, *library.LIBRARY, "rsqrt", "scaleb", "lookup", "dot_four_bytes"]
+)
 
 
 def instructions_of(supported: Supported, dtype: DataType) -> Instructions:
@@ -127,11 +129,11 @@ class _Decompose(StmtMutator):
 
     def _decomposed(self, name: str, call: e.Call) -> PrimExpr:
         dtype, args = call.dtype, call.args
+        if name in _REPLACED:
+            return call if self.supported(call) else _REPLACED[name](call)
         if not dtype.is_float:
             power = logarithms.integer_power(dtype, *args) if name == "pow" else None
             return call if power is None else power
-        if name in _REPLACED:
-            return call if self.supported(call) else _REPLACED[name](call)
         if name == "pow":
             power = logarithms.small_power(*args)
             if power is not None:
@@ -203,8 +205,23 @@ def _chosen(call: e.Call) -> PrimExpr:
     return names.around(chosen)
 
 
+def _sum_of_products(call: e.Call) -> PrimExpr:
+    """``T.dot_four_bytes`` by shifts, which LLVM knows to leave 16 bits to multiply."""
+    names, dtype = Names(), call.dtype
+    total, unsigned, signed = call.args
+    a, b = names.of("unsigned", unsigned), names.of("signed", signed)
+    for low in range(0, 32, 8):
+        left = intrinsic(dtype, "shift_right", a, const(low, dtype))
+        left = intrinsic(dtype, "bitwise_and", left, const(255, dtype))
+        right = intrinsic(dtype, "shift_left", b, const(24 - low, dtype))
+        right = intrinsic(dtype, "shift_right", right, const(24, dtype))
+        total = e.Add(total, e.Mul(left, right))
+    return names.around(total)
+
+
 _REPLACED: Final[dict[str, Callable[[e.Call], PrimExpr]]] = {
     "rsqrt": _reciprocal_root, "scaleb": _scaled, "lookup": _chosen,
+    "dot_four_bytes": _sum_of_products,
 }  # fmt: skip
 """Intrinsic -> what stands for it on a target that has no instruction for it."""
 
@@ -217,5 +234,5 @@ def decompose_math(func: PrimFunc, supported: Supported = supports_nothing) -> P
 
 
 def DecomposeMath(supported: Supported = supports_nothing) -> Pass:
-    """The pass; ``supported`` says which of fma, scaleb and lookup the target has."""
+    """The pass; ``supported`` says which of fma, scaleb, lookup, dot_four_bytes it has.."""
     return make_pass("DecomposeMath", lambda func: decompose_math(func, supported))

@@ -60,7 +60,8 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 LANE_WISE = frozenset(
     [f"tir.{name}" for name in [*UNARY_FLOAT, *BINARY_FLOAT, "fabs", "pow", "fma", "popcount",
      "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right",
-     "isnan", "isinf", "isfinite", "likely", "uncontracted", "scaleb"]]
+     "isnan", "isinf", "isfinite", "likely", "uncontracted", "scaleb",
+     "dot_four_bytes"]]
 )  # fmt: skip
 
 

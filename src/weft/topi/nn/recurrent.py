@@ -21,16 +21,23 @@ from typing import Final
 from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
-from weft.te import reduction as te_reduction
-from weft.te.operation import as_list, extern, reduce_axis
+from weft.te.operation import as_list, extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.ir_builder import BufferVar, IRBuilder, WithScope
 from weft.tir.stmt import Stmt
-from weft.topi.extents import compute_ax, const_int, is_const, may_be_equal, shape_text
+from weft.topi.extents import const_int, is_const
 from weft.topi.moments import wide
 from weft.topi.nn.recurrent_blocks import block_width, in_blocks, part_width
+from weft.topi.nn.recurrent_bytes import (
+    ByteState,
+    allocate_bytes,
+    emit_bytes,
+    emit_sums,
+    in_byte_blocks,
+)
+from weft.topi.nn.recurrent_data import both_biases, check_shapes, of_data
 from weft.topi.nn.state_quantization import emit_quantized
 from weft.topi.simplify import simplified
 
@@ -66,43 +73,6 @@ Reset = Callable[[Part, Part], PrimExpr]
 """(data part, state part) -> the factor on the hidden state for the last gate."""
 
 
-def _check_shapes(name: str, gates: int, tensors: Sequence[Tensor]) -> None:
-    """Raise IRValueError unless data, weights, biases and state fit together."""
-    data, weight, recurrent, bias, recurrent_bias, hidden, *others = tensors
-    _, batch, features = data.shape
-    size = hidden.shape[1]
-    expected = [
-        ("weight_ih", weight, [size * gates, features]),
-        ("weight_hh", recurrent, [size * gates, size]),
-        ("bias_ih", bias, [size * gates]),
-        ("bias_hh", recurrent_bias, [size * gates]),
-        *[("state", state, [batch, size]) for state in (hidden, *others)],
-    ]
-    for what, tensor, shape in expected:
-        pairs = zip(tensor.shape, shape, strict=False)
-        if tensor.ndim != len(shape) or not all(may_be_equal(a, b) for a, b in pairs):
-            raise IRValueError(
-                f"{name}: {what}: expected the shape {shape_text(shape)}, got "
-                f"{shape_text(tensor.shape)}"
-            )
-
-
-def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The term of the data for every step and gate: (steps, batch, gates * hidden)."""
-    kind = wide(data.dtype)
-    k = reduce_axis((0, data.shape[2]), name="k")
-    product = compute_ax(
-        [data.shape[0], data.shape[1], weight.shape[0]],
-        lambda s, b, j: te_reduction.sum(
-            op.cast(kind, data(s, b, k.var)) * op.cast(kind, weight(j, k.var)), axis=k
-        ),
-        "data_gates",
-    )
-    return compute_ax(
-        product.shape, lambda s, b, j: product(s, b, j) + op.cast(kind, bias(j)), "data_gates_bias"
-    )
-
-
 def _each(ib: IRBuilder, extent: Extent, name: str) -> WithScope:
     """A loop from 0 to ``extent``, vectorized if that is known."""
     return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
@@ -126,6 +96,8 @@ class _Step:
     rows: int
     factors: BufferVar | None = None
     """What the sums of each gate are multiplied with: the scales of small weights."""
+    rounded: ByteState | None = None
+    """The states as bytes, where the weights are packed to be multiplied with those."""
 
     def add_up(self, low: Extent, high: Extent, hidden: BufferVar | Row) -> None:
         """Add the terms of the state to some gates, those of a block after those of another."""
@@ -146,6 +118,9 @@ class _Step:
         self, block: PrimExpr, begin: PrimExpr, part: Extent, hidden: BufferVar | Row
     ) -> None:
         """Add up ``part`` gates of a block from ``begin`` on, for all rows."""
+        if self.rounded is not None:
+            self.add_bytes(block, begin, part, self.rounded)
+            return
         (size, gates, kind), ib, sums = self.sizes, self.ib, self.scratch[0]
         _, weights, biases = self.operands
         rows, gate = range(self.rows), block * self.width + begin
@@ -166,6 +141,20 @@ class _Step:
                 if factors is not None:
                     total = total * factors[gate + g] + op.cast(kind, biases[gate + g])
                 sums[row * (size * gates) + gate + g] = total
+
+    def add_bytes(self, block: PrimExpr, begin: PrimExpr, part: Extent, rounded: ByteState) -> None:
+        """The same of the states as bytes."""
+        (size, gates, kind), factors = self.sizes, self.factors
+        _, weights, biases = self.operands
+        gate = block * self.width + begin
+        held = emit_sums(self.ib, weights, rounded, (block, begin), part, self.rows)
+        for row in range(self.rows):
+            with _each(self.ib, part, "g") as g:
+                total = op.cast(kind, held[row * part + g]) * rounded.rounding.scale
+                if factors is not None:
+                    total = total * factors[gate + g]
+                total = total + op.cast(kind, biases[gate + g])
+                self.scratch[0][row * (size * gates) + gate + g] = total
 
     def parts(self, at: PrimExpr, b: PrimExpr, row: int, j: PrimExpr) -> tuple[Part, Part]:
         """The terms of the data and of the state for the gates of element j."""
@@ -247,18 +236,24 @@ class _Layer:
         (size, gates, kind), ib, (out, *last) = self.sizes, self.ib, self.results
         steps, is_backwards = self.order
         running = [ib.allocate(kind, [simplified(batch * size)], "running") for _ in last]
-        rounded = ib.allocate(kind, [simplified(batch * size)], "rounded")
+        is_bytes = self.operands[1].dtype == "int32"
+        numbers = ib.allocate(kind, [simplified(batch * size)], "rounded") if not is_bytes else None
+        rows_of_bytes = allocate_bytes(ib, (batch, size)) if is_bytes else None
         self.begin_or_end(batch, [*zip(running, self.first, strict=True)], is_begin=True)
         with ib.for_range(0, steps, "t") as t:
-            emit_quantized(ib, running[0], rounded, (batch, size))
+            rounded = None
+            if numbers is not None:
+                emit_quantized(ib, running[0], numbers, (batch, size))
+            if rows_of_bytes is not None:
+                rounded = emit_bytes(ib, running[0], rows_of_bytes, (batch, size))
 
             def take(rows: int, b: PrimExpr) -> None:
                 states = [Row(state, b * size) for state in running]
                 sums = ib.allocate(kind, [rows * gates * size], "sums")
-                scratch = (sums, Row(rounded, b * size))
+                scratch = (sums, states[0] if numbers is None else Row(numbers, b * size))
                 step = _Step(
                     ib, self.sizes, self.operands, states, scratch, self.width, self.extras, rows,
-                    self.factors,
+                    self.factors, None if rounded is None else rounded.behind(b),
                 )  # fmt: skip
                 if self.lengths is None:
                     step.take(steps - 1 - t if is_backwards else t, b, self.how, out)
@@ -336,6 +331,7 @@ def recurrence(
     reset: Callable[[Part, Part], PrimExpr] | None = None,
     quantize_state: bool = False,
     factors: Tensor | None = None,
+    projected: bool = False,
 ) -> list[Tensor]:
     """Outputs of all steps, then the last states, of a layer with the given cell.
 
@@ -351,8 +347,10 @@ def recurrence(
         quantize_state: whether the hidden state is rounded to 256 steps before it is multiplied.
         factors: (gates * hidden,) what each row of the weights of the state is multiplied with:
             such weights are small integers, of which a step reads a quarter of the bytes.
+        projected: whether the data are terms of the gates (steps, batch, gates * hidden) already,
+            to which only biases are added; the weights of the data then have no columns.
     """
-    _check_shapes(name, gates, tensors)
+    check_shapes(name, gates, tensors, projected)
     data, weight, recurrent, bias, recurrent_bias, *states = tensors
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
@@ -375,7 +373,12 @@ def recurrence(
             layer.all_sequences(batch, most, layer.sequences)
         return ib.get()
 
-    ready = [_of_data(data, weight, bias), in_blocks(recurrent, width), recurrent_bias]
+    is_bytes = quantize_state and recurrent.dtype == "int8"
+    laid_out = in_byte_blocks(recurrent, width) if is_bytes else in_blocks(recurrent, width)
+    if projected:
+        ready = [data, laid_out, both_biases(bias, recurrent_bias, kind)]
+    else:
+        ready = [of_data(data, weight, bias), laid_out, recurrent_bias]
     inputs = [*ready, *states, *extras, *[item for item in (lengths, factors) if item is not None]]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     outputs = extern(

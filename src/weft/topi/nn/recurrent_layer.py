@@ -149,6 +149,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     reset_after: bool,
     input_forget: bool,
     quantize_state: bool = False,
+    projected: bool = False,
 ) -> list[Tensor]:
     """[outputs, last hidden] of an rnn or a gru; an lstm also returns the last cell state.
 
@@ -171,5 +172,5 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, *states[:count]]
     return recurrence(
         kind, GATES[kind], tensors, _CELLS[kind](options), reverse, lengths, states[count:], reset,
-        quantize_state, factors,
+        quantize_state, factors, projected,
     )  # fmt: skip

@@ -6,7 +6,7 @@ Runtime in DynamicQuantizeLSTM, by the rule of ONNX's DynamicQuantizeLinear.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
@@ -20,22 +20,39 @@ _LANES: Final = 8
 _STEPS: Final = 255
 
 
-def emit_quantized(
-    ib: IRBuilder, state: BufferVar, rounded: BufferVar, shape: tuple[Extent, Extent]
-) -> None:
-    """Store the rounded state (batch, hidden) in ``rounded``."""
-    batch, size = shape
+class Rounding(NamedTuple):
+    """The distance of two steps, and which step is 0; both are numbers of the state's type."""
+
+    scale: PrimExpr
+    place: PrimExpr
+
+    def step(self, value: PrimExpr) -> PrimExpr:
+        """The number of the step that is nearest to a value."""
+        zero, most = op.const(0, value.dtype), op.const(_STEPS, value.dtype)
+        return op.minimum(op.maximum(op.nearbyint(value / self.scale) + self.place, zero), most)
+
+
+def emit_rounding(ib: IRBuilder, state: BufferVar, shape: tuple[Extent, Extent]) -> Rounding:
+    """The steps for the state (batch, hidden) as it is now."""
     kind = state.dtype
     low, high = _ends(ib, state, shape)
     zero, most = op.const(0, kind), op.const(_STEPS, kind)
     width = ib.let("width", high - low)
     scale = ib.let("scale", op.select(op.equal(width, zero), op.const(1, kind), width / most))
     place = ib.let("place", op.nearbyint(op.minimum(op.maximum(zero - low / scale, zero), most)))
+    return Rounding(scale, place)
+
+
+def emit_quantized(
+    ib: IRBuilder, state: BufferVar, rounded: BufferVar, shape: tuple[Extent, Extent]
+) -> None:
+    """Store the rounded state (batch, hidden) in ``rounded``."""
+    batch, size = shape
+    rounding = emit_rounding(ib, state, shape)
     with ib.for_range(0, batch, "b") as b:
         with ib.for_range(0, size, "j", kind="vectorized" if is_const(size) else "serial") as j:
-            step = op.nearbyint(state[b * size + j] / scale) + place
-            kept = op.minimum(op.maximum(step, zero), most)
-            rounded[b * size + j] = (kept - place) * scale
+            step = rounding.step(state[b * size + j])
+            rounded[b * size + j] = (step - rounding.place) * rounding.scale
 
 
 def _ends(

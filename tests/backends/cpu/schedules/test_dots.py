@@ -11,9 +11,12 @@ import weft
 from weft import relax, te, tir
 from weft.backends.cpu.schedules import default
 from weft.driver.pipeline import lower_tir
+from weft.ir.functor import collect
+from weft.script import tir as T
 from weft.target.host import host_features
 from weft.target.machine import machine_of
 from weft.tir.interp import run
+from weft.tir.stmt import Block
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -169,3 +172,36 @@ def test_other_processors_keep_their_schedule(target):
 
 def test_wider_numbers_are_left_alone():
     assert "llvm.x86." not in scheduled(product(8, 16, 8, dtypes=("int32", "int32")), HOST).script()
+
+
+H, W = tir.Var("h", "int64"), tir.Var("w", "int64")
+
+
+def product_of_rows(batch, rows, dtypes):
+    """A product for each row of a batch; all sizes have 64 bits, as those of graphs."""
+    batch, rows, k, n = [T.int64(size) if isinstance(size, int) else size
+                         for size in (batch, rows, 9, 20)]  # fmt: skip
+    a, r = te.placeholder((batch, rows, k), dtypes[0], name="A"), te.reduce_axis((0, k), name="k")
+    b = te.placeholder((k, n), dtypes[1], name="B")
+    c = te.compute(
+        (batch, rows, n),
+        lambda n, i, j: te.sum(a[n, i, r].astype("int32") * b[r, j].astype("int32"), axis=r),
+        name="C",
+    )
+    return te.create_prim_func([a, b, te.compute(c.shape, lambda n, i, j: c[n, i, j] + 3)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("axes", [(H, W), (5, W), (H, 7)])
+@pytest.mark.parametrize("dtypes", [WORDS, BYTES])
+def test_rows_of_symbolic_size_become_one_axis(dtypes, axes, target):
+    """Else a batch of sentences of one word each has tiles of one row."""
+    func = product_of_rows(*axes, dtypes)
+    new = scheduled(func, target)
+    assert dots_of(new) == expected_dots(target, dtypes)
+    made = [buffer for block in collect(new.body, Block) for buffer in block.alloc_buffers]
+    assert [len(buffer.shape) for buffer in made if buffer.scope() == "local"] == [2]
+    for high, wide in ((1, 1), (1, 9), (3, 1), (5, 13), (0, 3), (3, 0), (33, 2)):
+        sizes = [{H: high, W: wide}.get(axis, axis) for axis in axes]
+        a, b = numbers((*sizes, 9), dtypes[0]), numbers((9, 20), dtypes[1])
+        np.testing.assert_array_equal(native(new, target, [a, b], (*sizes, 20)), expected(a, b))

@@ -7,8 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from tests.lib.default_schedules import floats, results_of, scheduled
-from weft import te, topi
+import weft
+from tests.lib.default_schedules import SMALL, floats, results_of, scheduled
+from weft import te, tir, topi
+from weft.backends.cpu.schedules import default
+from weft.target.machine import machine_of
 
 LENGTHS = [1, 2, 15, 16, 17, 50, 131]
 
@@ -49,3 +52,17 @@ def test_the_guard_of_the_last_tile_tests_a_loop_of_its_own(filters):
     assert mine
     assert not any("//" in test or "%" in test for test in mine)
     assert all(extent.isdigit() for extent in re.findall(r"T\.parallel\((.*?)\)", text))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_filters_in_panels_leave_the_last_tile_whole(length):
+    """Signals lie in no panel that ends with zeros: filled up, each lane would have a test."""
+    func = convolution_of_a_signal(1, 5, 24, 4)
+    filters = func.buffer_map[func.params[1]]
+    new = default.schedule(tir.Schedule(func), machine_of(SMALL), [filters]).mod["main"]
+    assert "layout_rewrite_preproc" in new.script()
+    assert "pragma_fill_tail" not in new.script()
+    x, w = floats(1, 5, length), floats(24, 5, 3)
+    out = weft.nd.array(np.full((1, 24, length), 7, "float32"))
+    weft.build(new, SMALL)["main"](weft.nd.array(x), weft.nd.array(w), out)
+    np.testing.assert_allclose(out.numpy(), convolved(x, w, 4), rtol=1e-4, atol=1e-5)

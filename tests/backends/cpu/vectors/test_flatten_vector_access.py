@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import weft
+from tests.lib.default_schedules import native_source
 from weft import te, tir, topi
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.script import tir as T
+from weft.tir.buffer import BufferLoad
 from weft.tir.expr import FloorDiv, FloorMod
 from weft.tir.interp import run
 from weft.tir.stmt import For
@@ -106,3 +110,39 @@ def test_element_by_element_is_one_loop_of_vectors(shape):
     out = np.zeros(shape, "float32")
     run(lowered, data, out)
     np.testing.assert_array_equal(out, np.maximum(data, 0))
+
+
+def test_axes_of_one_element_behind_the_lanes_go():
+    @T.prim_func
+    def before(w: T.Buffer((12, 1, 1), "float32"), y: T.Buffer((12, 1), "float32")):
+        for i in range(3):
+            for j in T.vectorized(4):
+                y[i * 4 + j, 0] = y[i * 4 + j, 0] + w[i * 4 + j, 0, 0]
+
+    made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
+    shapes = {load.buffer.name: len(load.indices) for load in collect(made.body, BufferLoad)}
+    assert shapes == {"w": 1, "y": 2}
+    data, out = np.arange(12, dtype="float32"), np.ones((12, 1), "float32")
+    run(made, data.reshape(12, 1, 1), out)
+    np.testing.assert_array_equal(out[:, 0], data + 1)
+
+
+def test_a_product_with_one_column_is_of_vectors():
+    n, one, depth = te.size_var("n", "int64"), T.int64(1), T.int64(64)
+    x = te.placeholder((n, depth), "uint8", name="x")
+    w = te.placeholder((depth, one), "int8", name="w")
+    k = te.reduce_axis((0, depth), name="k")
+    y = te.compute(
+        (n, one),
+        lambda i, j: te.sum(x[i, k].astype("int32") * w[k, j].astype("int32"), axis=k),
+        name="y",
+    )
+    mod, text = native_source(te.create_prim_func([x, w, y]), "llvm", "ll")
+    assert re.search(r"mul (nsw )?<\d+ x i32>", text)
+    rng = np.random.default_rng(0)
+    for rows in (0, 1, 5):
+        a, b = rng.integers(0, 256, (rows, 64)), rng.integers(-128, 128, (64, 1))
+        out = weft.nd.array(np.full((rows, 1), 7, "int32"))
+        given = [weft.nd.array(a.astype("uint8")), weft.nd.array(b.astype("int8"))]
+        weft.build(mod, "llvm")["main"](*given, out)
+        np.testing.assert_array_equal(out.numpy(), a @ b)

@@ -111,6 +111,10 @@ _INTRINSICS: Final = {
         )
         for bits in (128, 256, 512)
     },
+    **{
+        f"dot i32x{bits // 32}": Intrinsic(f"llvm.x86.avx512.vpdpbusd.{bits}")
+        for bits in (128, 256, 512)
+    },
     "permute f32x8": Intrinsic("llvm.x86.avx2.permps"),
     "permute f32x16": Intrinsic("llvm.x86.avx512.permvar.sf.512"),
     "truncate f32x16": Intrinsic(

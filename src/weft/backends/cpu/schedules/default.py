@@ -79,7 +79,7 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     if whole is not sch:
         return whole
     sch = inlined(sch, machine, weights)
-    sch = _with_joined_rows(sch, machine, weights)
+    sch = _with_joined_rows(sch, weights)
     waiting = blocks_of(sch)
     while waiting:
         result = waiting.pop()
@@ -143,24 +143,24 @@ def _with_its_producers(
     return _tried("elementwise", sch, lambda trial: elementwise.schedule(trial, result, machine))
 
 
-def _with_joined_rows(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
+def _with_joined_rows(sch: Schedule, weights: Collection[Buffer]) -> Schedule:
     """Join the rows of symbolic length or number of tiled reductions, in a schedule of its own."""
-    if not any(_has_symbolic_rows(Nest(sch, block), machine, weights) for block in blocks_of(sch)):
+    if not any(_has_symbolic_rows(Nest(sch, block), weights) for block in blocks_of(sch)):
         return sch
     first = joined = Schedule(sch.mod, debug_mask="none")
     for block in blocks_of(first):
-        if _has_symbolic_rows(Nest(joined, block), machine, weights):
+        if _has_symbolic_rows(Nest(joined, block), weights):
             program = functools.partial(_join_rows, block=block, weights=weights)
             joined = _tried("joined rows", joined, program)
     return sch if joined is first else joined
 
 
-def _has_symbolic_rows(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
+def _has_symbolic_rows(nest: Nest, weights: Collection[Buffer]) -> bool:
     """Whether a block is a tiled reduction with sets of rows of symbolic length or number."""
     roles = roles_of(nest, weights) if nest.is_reduction else None
     if roles is None or roles.row is None or roles.tall is None:
         return False
-    is_other = windows.fits(nest) or pixels.fits(nest) or dots.fits(nest, machine, weights)
+    is_other = windows.fits(nest) or pixels.fits(nest)
     return None in (nest.extent(roles.row), nest.extent(roles.tall)) and not is_other
 
 

@@ -97,7 +97,7 @@ def schedule(
     if streams:
         whole, each = copy_rows(sch, nest, roles, sizes, weights, machine)
         panels, copies = [*panels, *whole], [*copies, *each]
-    if panels and nest.extent(roles.column) is None:
+    if roles.packed and nest.extent(roles.column) is None:
         sch.annotate(block, FILL_TAIL, 1)
     if has_padding(nest.block):
         sch.annotate(block, SKIP_PADDING, 1)

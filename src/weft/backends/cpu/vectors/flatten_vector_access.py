@@ -4,6 +4,9 @@ A fused loop runs over several axes of a buffer. If it becomes vectors, an acces
 ``x[(i * 16 + j) // 56, (i * 16 + j) % 56]``, to a buffer with rows of 56 elements, becomes
 ``x_flat[i * 16 + j]``, to the same memory without rows. That is a run of memory, which a vector can
 load. Runs before Simplify, which would rewrite the quotient and the remainder each by itself.
+
+So does an access to a buffer whose last axes have one element, such as ``w[k, 0]`` where ``k`` is a
+lane: its last index, by which vectors are known, becomes ``k``.
 """
 
 from __future__ import annotations
@@ -31,13 +34,15 @@ from weft.tir.transform.wide_index import widened
 class _Flatten(StmtMutator):
     """Rewrites accesses inside of loops that become vectors; ``lanes`` are the loop variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: set[Var]) -> None:
         super().__init__()
+        self.written = written
         self.analyzer = Analyzer()
         self.lanes: tuple[Var, ...] = ()
         self.limits: list[tuple[PrimExpr, PrimExpr]] = []
         """(a, b) for each condition ``a < b`` of the branches around."""
         self.rows: dict[Buffer, Buffer] = {}
+        self.cut: dict[tuple[Buffer, int], Buffer] = {}
         self.known: dict[Hashable, tuple[Sequence[object], PrimExpr | None]] = {}
         """What ``_flat`` gave, with its arguments: loads and stores often find the same place."""
 
@@ -64,6 +69,7 @@ class _Flatten(StmtMutator):
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         inner: BufferLoad = self.visit_default(load)
+        inner = self.without_single_axes(inner)
         flat = self.flat(inner.buffer, inner.indices)
         return inner if flat is None else inner.with_(buffer=flat[0], indices=[flat[1]])
 
@@ -71,6 +77,21 @@ class _Flatten(StmtMutator):
         inner: BufferStore = self.visit_default(store)
         flat = self.flat(inner.buffer, inner.indices)
         return inner if flat is None else inner.with_(buffer=flat[0], indices=[flat[1]])
+
+    def without_single_axes(self, load: BufferLoad) -> BufferLoad:
+        """The load, without the axes of one element behind the last index that has lanes."""
+        buffer, indices = load.buffer, load.indices
+        count = len(indices)
+        while count > 1 and _is_zero(indices[count - 1]) and _is_one(buffer.shape[count - 1]):
+            count -= 1
+        is_there = count < len(indices) and mentions(indices[count - 1], *self.lanes)
+        if not is_there or buffer.strides or buffer.axis_separators:
+            return load
+        if buffer.data in self.written:  # passes compare a sum's load with its store
+            return load
+        if (buffer, count) not in self.cut:
+            self.cut[buffer, count] = buffer.with_(shape=buffer.shape[:count])
+        return load.with_(buffer=self.cut[buffer, count], indices=indices[:count])
 
     def flat(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> tuple[Buffer, PrimExpr] | None:
         """The buffer without rows and the flat index, if that has no quotients of the lanes.
@@ -165,6 +186,14 @@ def _is_vector(loop: For) -> bool:
     return loop.kind is ForKind.VECTORIZED or any(mark in loop.annotations for mark in marks)
 
 
+def _is_zero(index: PrimExpr) -> bool:
+    return isinstance(index, IntImm) and index.value == 0
+
+
+def _is_one(size: PrimExpr) -> bool:
+    return isinstance(size, IntImm) and size.value == 1
+
+
 class _Named(Mutator):
     """Replaces an expression by a variable."""
 
@@ -183,7 +212,10 @@ class _Named(Mutator):
 def flatten_vector_access(func: PrimFunc) -> PrimFunc:
     """Flatten the accesses of a function's vector loops that cross rows."""
     vectors = [loop for loop in collect(func.body, For) if _is_vector(loop)]
-    return rewrite_body(func, _Flatten()) if vectors else func
+    if not vectors:
+        return func
+    written = {store.buffer.data for store in collect(func.body, BufferStore)}
+    return rewrite_body(func, _Flatten(written))
 
 
 def FlattenVectorAccess() -> Pass:  # noqa: N802 - named as its neighbours are

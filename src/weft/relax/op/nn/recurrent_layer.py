@@ -66,8 +66,9 @@ def infer_recurrent_layer(call: Call) -> StructInfo:
     if kind not in GATES:
         fail(call, f"kind: expected {', '.join(GATES)}, got {kind!r}")
     _check_activations(call)
-    if kind == "gru" and call.attrs["quantize_state"]:
-        fail(call, "quantize_state: expected False for a gru, whose reset gate scales the state")
+    for name in ("quantize_state", "projected"):
+        if kind == "gru" and call.attrs[name]:
+            fail(call, f"{name}: expected False for a gru, whose reset gate scales the state")
     infos = [check_rank(call, index, rank) for index, rank in enumerate((3, 2, 2, 1, 1))]
     states = _states(call)
     floats = [info for index, info in enumerate(infos) if index != 2 or not _has_factors(call)]
@@ -81,6 +82,8 @@ def infer_recurrent_layer(call: Call) -> StructInfo:
     if data is None or recurrent is None:
         return TupleStructInfo([result(None, dtype, 3), *[result(None, dtype, 2)] * count])
     state = result([data[1], recurrent[1]], dtype)
+    if call.attrs["projected"] and differ(data[2], rows := simplified(recurrent[1] * GATES[kind])):
+        fail(call, f"data: expected {show_dims([*data[:2], rows])}, got {show_dims(data)}")
     for index, (info, wanted) in enumerate(
         zip([*infos[1:], *states], _shapes(call, data, recurrent).values(), strict=True), 1
     ):
@@ -96,7 +99,9 @@ def _shapes(
 ) -> dict[int | tuple[int, int], Sequence[Extent]]:
     """The shapes that weights, biases and states must have."""
     kind, size = call.attrs["kind"], recurrent[1]
-    shapes = operand_shapes(GATES[kind], 2 if kind == "lstm" else 1, data, size)
+    features = 0 if call.attrs["projected"] else data[2]
+    sizes = (*data[:2], features)
+    shapes = operand_shapes(GATES[kind], 2 if kind == "lstm" else 1, sizes, size)
     required: dict[int | tuple[int, int], Sequence[Extent]] = {
         (index if index < 5 else (5, index - 5)): shape for index, shape in shapes.items()
     }
@@ -150,6 +155,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     reset_after: bool = False,
     input_forget: bool = False,
     quantize_state: bool = False,
+    projected: bool = False,
 ) -> Replacements:
     """(outputs, last hidden[, last cell]) of an rnn, a gru or an lstm, as ONNX defines them.
 
@@ -163,5 +169,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     recurrent weights with the hidden state, not the hidden state itself. ``input_forget``: the
     forget gate of an lstm is 1 minus the input gate. ``quantize_state``: the hidden state of an rnn
     or an lstm is rounded to 256 steps of its range in all sequences before it is multiplied.
+    ``projected``: the data of an rnn or an lstm are products with the weights already (steps,
+    batch, gates * hidden), and ``weight_ih`` has no columns.
     """
     return _activations(kind, activations, alphas, betas)

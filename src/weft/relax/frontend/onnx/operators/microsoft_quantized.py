@@ -125,15 +125,40 @@ def dynamic_quantize_lstm(
     The data, and the state of all sequences at each step, are rounded to 256 steps of their own
     ranges, as in ONNX Runtime with one thread (with more it has a range for the rows of each).
     """
-    data, small = _weights(context, w, w_scale, w_zero), _small_weights(context, r, r_scale, r_zero)
+    small = _small_weights(context, r, r_scale, r_zero)
     states, factors = small or (_weights(context, r, r_scale, r_zero), None)
+    data = _small_weights(context, w, w_scale, w_zero)
+    products: list[Value] = []
     if x.rank == 3:  # else the layer says what it expected
         scale, zero = _range_of(context, x)
-        x = context.value(
-            dequantize_linear(context, quantize_linear(context, x, scale, zero), scale, zero)
-        )
-    inputs = Inputs(x, data, states, b, lengths, [initial_h, initial_c], p, True, factors)
+        whole = quantize_linear(context, x, scale, zero)
+        if data is None:
+            x = context.value(dequantize_linear(context, whole, scale, zero))
+        else:
+            products = _products(context, whole, (scale, zero), *data)
+    weights = _weights(context, w, w_scale, w_zero) if data is None else data[0]
+    inputs = Inputs(
+        x, weights, states, b, lengths, [initial_h, initial_c], p, True, factors, products
+    )
     return recurrent(context, "lstm", inputs, attributes)
+
+
+def _products(
+    context: Context, x: Value, steps: tuple[Value, Value], weights: Value, factors: Value
+) -> list[Value]:
+    """The product of uint8 data and int8 weights (directions, columns, rows) by direction."""
+    assert weights.constant is not None
+    assert factors.constant is not None
+    scale, zero = steps
+    return [
+        context.value(
+            matmul_integer_to_float(
+                context, x, context.constant(np.ascontiguousarray(columns.T)), scale,
+                context.constant(each), zero,
+            )
+        )
+        for columns, each in zip(weights.constant, factors.constant, strict=True)
+    ]  # fmt: skip
 
 
 def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -> Value:

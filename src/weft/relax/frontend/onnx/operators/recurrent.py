@@ -32,6 +32,8 @@ class Inputs:
     quantize_state: bool = False
     factors: Value | None = None
     """Of ``r``, where that is int8: what each of its rows is multiplied with."""
+    products: Sequence[Value] = ()
+    """The products of ``x`` and ``w`` for each direction, where they are computed already."""
 
 
 class LayerAttributes(TypedDict, total=False):
@@ -122,11 +124,11 @@ def recurrent(
         rank = len(context.shape(value, what))
         if rank != 3:
             context.fail(f"its input {what}: expected 3 dimensions, got {rank}")
-    data = inputs.x.expr
+    data = [item.expr for item in inputs.products or [inputs.x] * layer.directions]
     if layer.batch_first:
-        data = emit(op.permute_dims(data, [1, 0, 2]))
+        data = [emit(op.permute_dims(item, [1, 0, 2])) for item in data]
     directions = [
-        _direction(context, layer, direction, data, inputs) for direction in range(layer.directions)
+        _direction(context, layer, direction, item, inputs) for direction, item in enumerate(data)
     ]
     outputs = emit(op.stack([item[0] for item in directions], 2 if layer.batch_first else 1))
     if layer.batch_first:
@@ -141,7 +143,13 @@ def _operands(
     """(weights and biases, states) of a direction."""
     emit, size, dtype = context.emit, context.shape(inputs.r, "R")[2], inputs.x.dtype
     batch = context.shape(inputs.x, "X")[0 if layer.batch_first else 1]
-    parts = [_part(context, item, direction, 0) for item in (inputs.w, inputs.r)]
+    no_columns = [size * GATES[layer.kind], 0]
+    parts = [
+        emit(op.zeros(no_columns, dtype))
+        if inputs.products
+        else _part(context, inputs.w, direction, 0),
+        _part(context, inputs.r, direction, 0),
+    ]
     parts += _biases(context, inputs.bias, direction, (GATES[layer.kind], size, dtype))
     firsts = [
         emit(op.zeros([batch, size], dtype))
@@ -204,6 +212,7 @@ def _direction(
             layer.linear_before_reset,
             layer.input_forget,
             inputs.quantize_state,
+            bool(inputs.products),
         )
     )
     fields = 3 if layer.kind == "lstm" else 2

@@ -44,6 +44,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     reset_after: bool = False,
     input_forget: bool = False,
     quantize_state: bool = False,
+    projected: bool = False,
 ) -> tuple[np.ndarray, ...]:
     """The outputs of all steps, then the last states."""
     steps, batch, _ = data.shape
@@ -63,7 +64,8 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
             if t >= count:
                 continue
             at = count - 1 - t if reverse else t
-            mine = np.split(data[at, b] @ weight.T + bias, len(weight) // max(size, 1))
+            term = data[at, b] if projected else data[at, b] @ weight.T
+            mine = np.split(term + bias, len(weight) // max(size, 1))
             sums = np.split(read[b] @ recurrent.T + recurrent_bias, len(mine))
             if kind == "rnn":
                 hidden[b] = functions[0](mine[0] + sums[0])
