@@ -234,5 +234,5 @@ def decompose_math(func: PrimFunc, supported: Supported = supports_nothing) -> P
 
 
 def DecomposeMath(supported: Supported = supports_nothing) -> Pass:
-    """The pass; ``supported`` says which of fma, scaleb, lookup, dot_four_bytes it has.."""
+    """The pass; ``supported`` says which of fma, scaleb, lookup, dot_four_bytes it has."""
     return make_pass("DecomposeMath", lambda func: decompose_math(func, supported))
