@@ -88,14 +88,14 @@ def checked_arguments(
 class _Frame:
     """One activation of a bytecode function."""
 
-    __slots__ = ("code", "constants", "done", "numbers", "position", "registers", "symbols")
+    __slots__ = ("code", "constant_ids", "constants", "done", "position", "registers", "symbols")
 
     def __init__(
         self, owner: Interpreted, registers: list[object], symbols: dict[str, int]
     ) -> None:
         self.code, self.done, self.position = owner.function.code, owner.done, 0
         self.constants = owner.machine.executable.program.constants
-        self.numbers = owner.numbers
+        self.constant_ids = owner.constant_ids
         self.registers, self.symbols = registers, symbols
 
     def release(self, registers: tuple[int, ...]) -> None:
@@ -140,7 +140,7 @@ class Interpreted:
     def __init__(self, machine: Machine, function: VMFunction) -> None:
         self.machine, self.function = machine, function
         self.done = machine.last_uses(function)
-        self.numbers = frozenset([id(item) for item in machine.executable.program.constants])
+        self.constant_ids = frozenset([id(item) for item in machine.executable.program.constants])
 
     def activation(self, arguments: Sequence[object]) -> _Frame:
         """A frame with the arguments in its first registers."""
@@ -296,7 +296,7 @@ class Interpreted:
             kernels = machine.executable.kernels
             return lambda kernel, *given: kernels[kernel](*given[:-1], *given[-1]), name
         if name == "detach":
-            return lambda value: _detached(value, frame.numbers), name
+            return lambda value: _detached(value, frame.constant_ids), name
         if name == "alloc_shape_heap":
             return alloc_shape_heap, name
         return BUILTINS[name], name
@@ -306,4 +306,4 @@ def _returned(frame: _Frame, instruction: Instruction) -> object:
     """The value of a return; constants in it are copied, for the caller may write into it."""
     result = frame.value(instruction[1])
     nested = isinstance(result, tuple) and any(isinstance(item, tuple) for item in result)
-    return (_detached_nested if nested else _detached)(result, frame.numbers)
+    return (_detached_nested if nested else _detached)(result, frame.constant_ids)

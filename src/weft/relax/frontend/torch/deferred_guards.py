@@ -67,7 +67,7 @@ _OF_INTEGERS: Final = Arithmetic(
     lambda a, b: -(-a // b),
     operator.floordiv,
 )  # fmt: skip
-_LEAST: Final = 2
+ASSUMED_LEAST: Final = 2
 """torch lets no guard be about sizes below, and says no lower bound then."""
 _MOST_TRIED: Final = 4096
 """So many sizes are tried one by one, where no rule proves a guard for all of them."""
@@ -108,7 +108,7 @@ def _is_proved(complaint: str) -> bool:
     if parts is None or limits is None:
         return False
     low, high = (None if limit is None else int(limit) for limit in limits.groups())
-    low = _LEAST if low is None else low
+    low = ASSUMED_LEAST if low is None else low
     return _holds_for_each(parts, low, high) or _is_proved_by_rules(parts, low, high)
 
 

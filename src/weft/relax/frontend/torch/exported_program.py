@@ -22,6 +22,7 @@ from weft.relax.frontend.torch.aten_graph import input_variable
 from weft.relax.frontend.torch.capture import EXPORTING
 from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.constants import as_ndarray
+from weft.relax.frontend.torch.deferred_guards import ASSUMED_LEAST
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operator_list import operators_listed_once
@@ -46,7 +47,6 @@ from weft.tir.expr import Var as TirVar
 SOURCE: Final = "from_exported_program"
 _NO_LIMIT: Final = 2**62
 """Upper bounds from here on are torch's way to say that there is none."""
-_ASSUMED: Final = 2
 Param = tuple[Var, NDArray]
 """An input that holds a parameter or a state of the model, and its value."""
 _MUTATED: Final[Mapping[str, str]] = {
@@ -339,7 +339,7 @@ class _ProgramBuilder:
                 high = int(limits.upper) if limits.upper.is_Integer else None
                 high = None if high is None or high >= _NO_LIMIT else high
                 low = int(limits.lower)
-                bounds[variable.name] = (0 if low == _ASSUMED else low, high)
+                bounds[variable.name] = (0 if low == ASSUMED_LEAST else low, high)
         return bounds
 
 
