@@ -1,6 +1,7 @@
 """Products and convolutions of 8-bit integers beside ONNX Runtime's and weft's own float32.
 
     python -m benchmarks.integer_products [--only TEXT] [--target "llvm -mcpu=haswell"]
+                                          [--largest 127]
 
 One thread, each form of a row in turn by weft and by ONNX Runtime; processor time, of which the
 lowest counts. The forms are ``integer`` (MatMulInteger, ConvInteger: sums in int32), ``linear``
@@ -9,7 +10,7 @@ QuantizeLinear) and ``float32`` (it alone). A cell is weft's microseconds and ho
 as long ONNX Runtime takes. ``gain`` is how many times as fast as its float32 weft's linear form is;
 then comes the share of the peak of the processor's dot products of small integers, measured in
 registers, that the integer form reaches, with all that stands around its kernel. Weights are int8
-without a zero point.
+without a zero point; with ``--largest 64`` int16 holds their products with bytes in pairs.
 """
 
 from __future__ import annotations
@@ -71,21 +72,25 @@ CASES: Final = (
     Case("Conv", (1, 64, 56, 56), (64, 64, 3, 3), {"pads": [1, 1, 1, 1]}),
     Case("Conv", (1, 256, 56, 56), (64, 256, 1, 1)),
     Case("Conv", (1, 64, 56, 56), (24, 64, 1, 1)),
+    Case("Conv", (1, 256, 14, 14), (256, 256, 3, 3), {"pads": [1, 1, 1, 1]}),
+    Case("Conv", (1, 1024, 14, 14), (256, 1024, 1, 1)),
+    Case("Conv", (1, 2048, 7, 7), (512, 2048, 1, 1)),
+    Case("Conv", (1, 512, 7, 7), (2048, 512, 1, 1)),
 )  # fmt: skip
 """What is measured."""
 
 
-def arrays_of(case: Case, dtype: str) -> tuple[Any, Any]:
+def arrays_of(case: Case, dtype: str, largest: int) -> tuple[Any, Any]:
     """Data of a type and weights of int8."""
     rng = np.random.default_rng(0)
     low, high = (0, 256) if dtype == "uint8" else (-128, 128)
     data = rng.integers(low, high, case.data).astype(dtype)
-    return data, rng.integers(-128, 128, case.weights).astype("int8")
+    return data, rng.integers(-largest, largest + 1, case.weights).astype("int8")
 
 
-def model_of(case: Case, form: str, dtype: str) -> tuple[Any, Any]:
+def model_of(case: Case, form: str, dtype: str, largest: int = 127) -> tuple[Any, Any]:
     """A model of ONNX and its input."""
-    data, weights = arrays_of(case, dtype)
+    data, weights = arrays_of(case, dtype, largest)
     name, kind, result = CALLS[form].format(case.operator), dtype, dtype
     constants: dict[str, Any] = {
         "w": weights, "z": np.array(5, dtype), "wz": np.array(0, "int8"),
@@ -111,9 +116,11 @@ def model_of(case: Case, form: str, dtype: str) -> tuple[Any, Any]:
     return proto, data
 
 
-def calls_of(case: Case, form: str, dtype: str, target: str) -> list[Callable[[], object]]:
+def calls_of(
+    case: Case, form: str, dtype: str, target: str, largest: int
+) -> list[Callable[[], object]]:
     """A call by weft, and one by ONNX Runtime."""
-    proto, data = model_of(case, form, dtype)
+    proto, data = model_of(case, form, dtype, largest)
     compiled, given = weft.compile(from_onnx(proto), target=target), weft.nd.array(data)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -157,9 +164,9 @@ def peak_of(target: str) -> float:
     return chains * lanes * dot.steps * ROUNDS / seconds
 
 
-def times_of(case: Case, dtype: str, target: str) -> dict[str, list[float]]:
+def times_of(case: Case, dtype: str, target: str, largest: int = 127) -> dict[str, list[float]]:
     """Seconds of weft and of ONNX Runtime for each form."""
-    calls = {form: calls_of(case, form, dtype, target) for form in FORMS}
+    calls = {form: calls_of(case, form, dtype, target, largest) for form in FORMS}
     turns = [{form: [lowest(call) for call in calls[form]] for form in FORMS} for _ in range(TURNS)]
     return {
         form: [min(times) for times in zip(*[turn[form] for turn in turns], strict=True)]
@@ -172,6 +179,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="rows with this text in their name")
     parser.add_argument("--target", default="llvm", help="what to compile for (default: llvm)")
+    parser.add_argument(
+        "--largest", type=int, default=127, help="the largest weight (default: 127)"
+    )
     options = parser.parse_args()
     set_num_threads(1)
     target = f"{options.target} -num-cores=1"
@@ -180,7 +190,7 @@ def main() -> None:
     print(f"{'':28}" + "".join(f"{form:>16}" for form in FORMS) + "    gain  of peak")
     for case in chosen(CASES, options.only):
         for dtype in ("uint8", "int8"):
-            times = times_of(case, dtype, target)
+            times = times_of(case, dtype, target, options.largest)
             cells = [f"{own * 1e6:7.0f} us {peer / own:4.1f}x" for own, peer in times.values()]
             gains.append(times["float32"][0] / times["linear"][0])
             share = case.products / times["integer"][0] / top

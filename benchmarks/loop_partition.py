@@ -1,6 +1,6 @@
 """What taking guards out of loops gains: each schedule built without and with the pass.
 
-    python benchmarks/loop_partition.py [--repeats N]
+    python -m benchmarks.loop_partition [--repeats N]
 
 The guards are tails of splits that do not divide (of known and of unknown extents) and a padding
 that was inlined into a convolution. Inside of a loop they cost a test per element, and keep a
@@ -15,11 +15,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from matmul import CHAINS, LANES, ROUNDS, best_of, peak
 
 import weft
+from benchmarks.limits import FLOPS, chains_of, peak
+from benchmarks.matmul import best_of
 from weft import te, tir, topi
-from weft.driver.pipeline import LOWER_TIR
+from weft.backends.cpu.pipeline import LOWER
 from weft.ir.transform import Sequential
 from weft.script import tir as T
 
@@ -136,12 +137,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
     repeats = parser.parse_args().repeats
-    kept = [step for step in LOWER_TIR if step.info.name != PASS]
-    assert len(kept) == len(LOWER_TIR) - 1, f"{PASS} is no step of the lowering"
+    kept = [step for step in LOWER if step.info.name != PASS]
+    assert len(kept) == len(LOWER) - 1, f"{PASS} is no step of the lowering"
     without = Sequential(kept, name="tir.lower_without_partition")
-    fma = weft.build(weft.IRModule({"peak": peak}))
-    X = weft.nd.array(np.full((CHAINS, LANES), 0.5, np.float32))
-    top = 2.0 * CHAINS * LANES * ROUNDS / best_of(lambda: fma["peak"](X), 5)
+    top = FLOPS / best_of(chains_of(weft.build(peak)["peak"]), 5)
     print(f"peak of one thread: {top / 1e9:.1f} GFLOP/s")
     print(f"{'':40} {'without':>10} {'with':>10} {'gain':>8} {'of the peak':>12}")
     for name, make in CASES.items():

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +57,20 @@ def test_rows_give_the_same_arrays_every_time():
     assert first.dtype == np.int64
     assert first.max() > 1
     np.testing.assert_array_equal(first, second)
+
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_each_script_can_be_imported(path):
+    """What a script takes from weft may have moved; nothing else runs most of them."""
+    try:
+        importlib.import_module(f"benchmarks.{path.stem}")
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] in ("weft", "benchmarks", "tests"):
+            raise
+        pytest.skip(f"needs {error.name}")
 
 
 @pytest.mark.parametrize("name", ["__main__", "limits", "scaling", "work"])

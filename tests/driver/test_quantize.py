@@ -13,7 +13,14 @@ from weft import relax
 from weft.data import fashion_mnist
 from weft.relax.transform.quantize.numbers import STEPS, coding_of, quantized_weights
 from weft.script import relax as R
+from weft.target.host import host_features
+from weft.target.machine import machine_of
+from weft.tir.byte_pairs import has_exact_pairs, largest_pairs
 
+MACHINE = machine_of()
+IN_PAIRS = MACHINE.multiplies_byte_pairs and not MACHINE.multiplies_bytes
+PAIR_AXIS = 0 if IN_PAIRS else None
+"""Along which axis of a matrix neighbours add up to 128 at most."""
 RNG = np.random.default_rng(5)
 W = RNG.standard_normal((16, 8)).astype("float32")
 SAMPLES = [RNG.standard_normal((4, 16)).astype("float32") for _ in range(6)]
@@ -45,7 +52,7 @@ def compiled_product(**options):
 def in_integers(x, coding, weights=W):
     """The product of what the integers stand for."""
     q = np.clip(np.rint(x * np.float32(1 / np.float32(coding.scale))) + coding.zero_point, 0, STEPS)
-    numbers, scales = quantized_weights(weights, 1)
+    numbers, scales = quantized_weights(weights, 1, PAIR_AXIS)
     total = (q.astype("int64") - coding.zero_point) @ numbers.astype("int64")
     return total.astype("float32") * (np.float32(coding.scale) * scales)
 
@@ -75,7 +82,10 @@ def test_the_report_has_the_error_that_the_layer_has():
 def test_bias_correction_takes_the_mean_error_away():
     together = np.concatenate(SAMPLES)
     ways = [{"bias_correction": wanted} for wanted in (False, True)]
-    plain, corrected = [quantized_product(**way) for way in ways]
+    corrected = quantized_product(**ways[1])
+    reports = [weft.quantize(product(), SAMPLES[:1] * 3, **way).report for way in ways]
+    [before], [less] = [report.layers for report in reports]
+    assert less.error < before.error
     errors = []
     for way in ways:
         compiled = compiled_product(**way)
@@ -84,8 +94,7 @@ def test_bias_correction_takes_the_mean_error_away():
     medians = [np.median(e.reshape(len(SAMPLES), 4, 8).mean(1), axis=0) for e in errors]
     assert np.abs(medians[0]).max() > 1e-4
     assert np.abs(medians[1]).max() < 1e-5
-    [before], [after] = plain.report.layers, corrected.report.layers
-    assert after.error < before.error
+    [after] = corrected.report.layers
     assert after.error == pytest.approx(
         np.linalg.norm(errors[1]) / np.linalg.norm(together @ W), 1e-2
     )
@@ -96,6 +105,32 @@ def test_the_processor_multiplies_bytes(method):
     quantized = weft.quantize(product(), SAMPLES, method=method)
     compiled = weft.compile(quantized, target="llvm -mcpu=cascadelake")
     assert re.search("vpdpbusd", compiled.get_source("asm"))
+
+
+@pytest.mark.skipif(not host_features().get("avx2", False), reason="cannot run code for AVX2")
+@pytest.mark.parametrize("method", ["static", "dynamic"])
+def test_weights_are_such_that_bytes_can_be_multiplied_in_pairs(method):
+    target = "llvm -mcpu=haswell"
+    quantized = weft.quantize(product(), SAMPLES, method=method, target=target)
+    compiled = weft.compile(quantized, target=target)
+    assert "vpmaddubsw" in compiled.get_source("asm")
+    [layer] = quantized.report.layers
+    assert relative(compiled(SAMPLES[0]), SAMPLES[0] @ W) < 2 * layer.error < 0.04
+
+
+def test_pairs_of_quantized_weights():
+    """Scales are as small as pairs allow: the largest pair of a channel is near 128."""
+    random = np.random.default_rng(0)
+    for shape, axis in (((9, 31), 0), ((31, 9), 1), ((8, 30, 3, 3), 0)):
+        weights = random.standard_normal(shape).astype("float32")
+        numbers, scales = quantized_weights(weights, axis, 1 - axis)
+        assert has_exact_pairs(numbers, 1 - axis)
+        largest = largest_pairs(numbers.astype("int64"), 1 - axis)
+        others = tuple([other for other in range(len(shape)) if other != axis])
+        whole = np.abs(numbers.astype("int64")).max(axis=others)
+        assert ((largest.max(axis=others) >= 126) | (whole == 127)).all()
+        wide = scales.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+        assert (np.abs(numbers * wide - weights) < 0.51 * wide).all()
 
 
 def test_layers_over_the_limit_and_layers_to_skip_stay_float32():

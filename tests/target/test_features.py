@@ -105,12 +105,15 @@ def test_what_is_off_takes_along_what_needs_it(cpu):
             assert {name, other} & set(required(f"{text}+{name},-{other}")) == set()
 
 
+PAIRS = ("vpmaddwd", "vpmaddubsw")
+
+
 @pytest.mark.parametrize(
     ("mattr", "bits", "dots"),
     [
-        ("-avx512vnni", 512, ("vpmaddwd",)), ("-avx512bw", 512, ("vpdpbusd", "vpdpwssd")),
-        ("-avx512f", 256, ("vpmaddwd",)), ("-fma", 256, ("vpmaddwd",)),
-        ("-avx2", 128, ("vpmaddwd",)), ("-sse4.1", 128, ("vpmaddwd",)),
+        ("-avx512vnni", 512, PAIRS), ("-avx512bw", 512, ("vpdpbusd", "vpdpwssd")),
+        ("-avx512f", 256, PAIRS), ("-fma", 256, PAIRS), ("-avx2", 128, PAIRS),
+        ("-sse4.1", 128, PAIRS), ("-ssse3", 128, ("vpmaddwd",)),
     ],
 )  # fmt: skip
 def test_schedules_are_for_what_is_left(mattr, bits, dots):
@@ -120,7 +123,7 @@ def test_schedules_are_for_what_is_left(mattr, bits, dots):
 
 def test_vectors_of_256_bits_have_dot_products_with_vl_only():
     text = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64 -vector-width=256 -mattr="
-    assert machine_of(f"{text}+avx512vnni").dot_products == ("vpmaddwd",)
+    assert machine_of(f"{text}+avx512vnni").dot_products == PAIRS
     assert machine_of(f"{text}+avx512vnni,+avx512vl").dot_products[0] == "vpdpbusd"
 
 

@@ -17,6 +17,7 @@ from weft.ir.op import Op
 from weft.support.lazy_property import lazy_property
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.byte_pairs import exact_axes_of
 from weft.tir.expr import Call, IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.joined_index import walks
@@ -193,6 +194,11 @@ class Nest:
     def _hints(self) -> dict[str, int]:
         functions = [f for f in self._module.functions.values() if isinstance(f, PrimFunc)]
         return {name: size for func in functions for name, size in size_hints_of(func).items()}
+
+    def exact_byte_pairs(self, buffer: Buffer) -> tuple[int, ...]:
+        """The axes of a weight along which int16 holds its products with bytes in pairs."""
+        functions = [f for f in self._module.functions.values() if isinstance(f, PrimFunc)]
+        return tuple([axis for func in functions for axis in exact_axes_of(func, buffer)])
 
     def result_axes(self) -> list[Var] | None:
         """The axes in the order in which they index the result; None if an index is no axis.

@@ -26,6 +26,8 @@ class Machine:
     """Instructions that multiply small integers and add some products, the best first."""
     multiplies_bytes: bool = False
     """Whether one of them takes products of unsigned and signed bytes, four at a time."""
+    multiplies_byte_pairs: bool = False
+    """Whether one of them does so if int16 holds each sum of two neighbouring products."""
     masked_bits: int | None = None
     """Bits of the smallest elements whose loads can be masked; None if no loads can."""
 

@@ -64,6 +64,7 @@ def machine_of(target: Target) -> Machine:
         caches[2],
         offered,
         not architecture.byte_dots.isdisjoint(offered),
+        not architecture.byte_pair_dots.isdisjoint(offered),
         first_offered(present, architecture.masked, None),
     )
 

@@ -30,6 +30,7 @@ from weft.relax.transform.graph.simplify_data_movement import SimplifyDataMoveme
 from weft.relax.transform.graph.slice_splits import SliceSplits
 from weft.relax.transform.graph.split_matmul import SplitMatmul
 from weft.relax.transform.layout.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
+from weft.relax.transform.layout.attach_byte_pairs import AttachBytePairs
 from weft.relax.transform.layout.block_channels import BlockChannels
 from weft.relax.transform.layout.dequantize_after_product import DequantizeAfterProduct
 from weft.relax.transform.layout.fuse_transposes import FuseTransposes
@@ -129,6 +130,7 @@ GRAPH: tuple[Pass, ...] = (
     NarrowWeights(),  # last of the passes that change weights
     *KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
+    AttachBytePairs(),  # and of which weights bytes can be multiplied in pairs
     MultiplyByReciprocal(),  # while a softmax is the blocks that define it
     LargestOfSoftmax(),  # after MultiplyByReciprocal, whose form it looks for
     AttachSizeHints(),  # once the kernels are complete, for their schedules

@@ -26,6 +26,7 @@ from weft.relax.transform.stages import NORMS
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.support.progress import listening, tell
 from weft.support.public_entry import public_entry
+from weft.target.machine import machine_of
 from weft.target.target import Target, target_meant
 
 _METHODS: Final = ("static", "dynamic")
@@ -231,11 +232,14 @@ def _planned(
     if settings.method == "static":
         tell("measuring activations")
         codings = codings_of(program, layers, samples, settings.outliers)
-    plans = [Plan(layer, coding) for layer, coding in zip(layers, codings, strict=True)]
+    machine = machine_of(program.target)
+    in_pairs = machine.multiplies_byte_pairs and not machine.multiplies_bytes
+    pairs = zip(layers, codings, strict=True)
+    plans = [Plan(layer, coding, in_pairs=in_pairs) for layer, coding in pairs]
     tell("measuring errors of layers")
     errors = errors_of(program, plans, samples)
     if not settings.bias_correction:
         return plans, [error.relative for error in errors]
-    pairs = zip(plans, errors, strict=True)
-    corrected = [replace(plan, correction=error.means) for plan, error in pairs]
+    measured = zip(plans, errors, strict=True)
+    corrected = [replace(plan, correction=error.means) for plan, error in measured]
     return corrected, [error.corrected for error in errors]

@@ -15,6 +15,7 @@ from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.host import host_features
 from weft.target.machine import machine_of
+from weft.tir.byte_pairs import EXACT_BYTE_PAIRS, has_exact_pairs
 from weft.tir.interp import run
 from weft.tir.stmt import Block
 
@@ -54,7 +55,9 @@ def product(m, n, k, turned=False, dtypes=WORDS):
     return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 3, name="D")])
 
 
-def scheduled(func, target, is_weight=True):
+def scheduled(func, target, is_weight=True, pairs=()):
+    if pairs:
+        func = func.with_attr(EXACT_BYTE_PAIRS, [[] if i != 1 else pairs for i in range(3)])
     weights = [func.buffer_map[func.params[1]]] if is_weight else []
     return default.schedule(tir.Schedule(func), machine_of(target), weights).mod["main"]
 
@@ -100,6 +103,56 @@ def test_any_shape(m, n, k, turned, is_weight, dtypes, target):
     a, b = numbers((m, k), dtypes[0]), numbers((k, n), dtypes[1])
     given = [a, np.ascontiguousarray(b.T) if turned else b]
     np.testing.assert_array_equal(native(made, target, given, (m, n)), expected(a, b))
+
+
+def paired(shape, axis):
+    """Bytes of which neighbours add up to 128 at most, the extremes among them."""
+    made = np.moveaxis(np.zeros(shape, "int8"), axis, 0)
+    first = RNG.integers(-128, 128, made[::2].shape)
+    room = np.where(first > 0, 128 - first, -128 - first)
+    second = (room * RNG.choice([0, 0.5, 1], first.shape)).astype("int64").clip(-128, 127)
+    made[::2], made[1::2] = first, second[: made.shape[0] // 2]
+    return np.ascontiguousarray(np.moveaxis(made, 0, axis))
+
+
+PAIRS_OF = ("llvm -mcpu=haswell -num-cores=2", "llvm -mcpu=x86-64-v2 -num-cores=2")
+
+
+@pytest.mark.parametrize("target", PAIRS_OF)
+@pytest.mark.parametrize(("m", "n", "k", "turned"), [shape[:4] for shape in SHAPES])
+@pytest.mark.skipif(not AVX2, reason="cannot run code for AVX2")
+def test_bytes_are_multiplied_in_pairs_where_int16_holds_these(m, n, k, turned, target):
+    func, axis = product(m, n, k, turned, BYTES), 1 if turned else 0
+    made = scheduled(func, target, pairs=[axis])
+    assert "pmadd.ub.sw" in made.script()
+    a, b = numbers((m, k), "uint8"), paired((n, k) if turned else (k, n), axis)
+    assert has_exact_pairs(b, axis)
+    a[0] = 255
+    wanted = expected(a, b.T if turned else b)
+    np.testing.assert_array_equal(native(made, target, [a, b], (m, n)), wanted)
+    out = np.full((m, n), 7, "int32")
+    run(made, a, b, out)
+    np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("pairs", [(), [1]])
+def test_bytes_stay_apart_where_int16_might_not_hold_pairs(pairs):
+    made = scheduled(product(8, 16, 8, dtypes=BYTES), HASWELL, pairs=pairs)
+    assert "llvm.x86." not in made.script()
+
+
+@pytest.mark.parametrize("left", ["int8", "uint8"])
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.skipif(not AVX2, reason="cannot run code for AVX2")
+def test_the_instruction_follows_from_the_weights(shift, left):
+    """One pair that int16 does not hold, in one column of 37, and all products are of int16."""
+    weights, x = paired((31, 37), 0), numbers((9, 31), left)
+    weights[4:6, 20] = 127, 1 + shift
+    x[0] = EXTREMES[left][1]
+    compiled = weft.compile(module(9, 37, 31, left, weights), target=HASWELL)
+    assert ("vpmaddubsw" in compiled.get_source("asm")) == (shift == 0)
+    wanted = np.maximum(x.astype("int32") @ weights.astype("int32"), 0)
+    np.testing.assert_array_equal(compiled(x), wanted)
 
 
 @pytest.mark.parametrize("target", [HOST, HASWELL, "llvm -mcpu=cascadelake -num-cores=1"])

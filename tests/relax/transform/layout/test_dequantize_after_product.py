@@ -10,6 +10,7 @@ from weft.relax import op
 from weft.relax.analysis import well_formed
 from weft.relax.expr import Call
 from weft.relax.reference import run
+from weft.relax.transform.layout import winograd_choice
 from weft.relax.transform.layout.centred import centred_of
 from weft.relax.transform.layout.dequantize_after_product import DequantizeAfterProduct
 
@@ -91,10 +92,23 @@ def test_convolutions(left, right, groups, is_changed):
     check(module_of(x, weights, scales(*left), scales(*right), **options), is_changed, x)
 
 
-@pytest.mark.parametrize(("cpu", "is_changed"), [("haswell", False), ("cascadelake", True)])
-def test_windows_with_fewer_products_in_floats(cpu, is_changed):
-    x, weights = numbers((1, 3, 5, 6), "uint8"), numbers((4, 3, 3, 3), "int8")
-    check(module_of(x, weights, scales(), scales()), is_changed, x, cpu)
+@pytest.mark.parametrize(
+    ("cpu", "size", "is_changed"),
+    [("haswell", 28, False), ("haswell", 7, True), ("cascadelake", 28, True)],
+)
+def test_windows_with_fewer_products_in_floats(cpu, size, is_changed):
+    """Winograd's algorithm reads weights that are larger: for few pixels that takes longer."""
+    x, weights = numbers((1, 64, size, size), "uint8"), numbers((64, 64, 3, 3), "int8")
+    check(module_of(x, weights, scales(), scales(), padding=1), is_changed, x, cpu)
+
+
+def test_there_is_memory_for_some_windows_in_floats_only(monkeypatch):
+    monkeypatch.setattr(winograd_choice, "_SHARE_OF_WEIGHTS", 0.0)
+    x, weights = numbers((1, 64, 28, 28), "uint8"), numbers((64, 64, 3, 3), "int8")
+    module = module_of(x, weights, scales(), scales(), padding=1)
+    for limit, is_changed in ((0, True), (36 * 4 * 64 * 64, False)):
+        monkeypatch.setattr(winograd_choice, "_FREE_GROWTH", limit)
+        check(module, is_changed, x, "haswell")
 
 
 def test_processors_without_integer_products_keep_floats():

@@ -13,6 +13,7 @@ from weft.ir.transform import PassContext, Sequential
 from weft.relax.reference import run
 from weft.relax.transform import FoldConstant
 from weft.relax.transform.layout import winograd as pass_of_winograd
+from weft.relax.transform.layout import winograd_choice
 from weft.relax.transform.layout.block_channels import BlockChannels
 from weft.relax.transform.layout.winograd import UseWinograd
 from weft.relax.transform.layout.winograd_cost import best_form, cycles, direct_cycles, growth
@@ -257,14 +258,14 @@ class WithoutKernels(pass_of_winograd._Finder):
 
 def test_functions_take_the_kernel_where_weights_may_not_grow(monkeypatch):
     mod = network((1, 256, 14, 14), weights_of(256, 256))
-    monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 0.0)
+    monkeypatch.setattr(winograd_choice, "_SHARE_OF_WEIGHTS", 0.0)
     for limit, expected in ((0, KERNEL), (7 * 4 * 256 * 256, 2)):
-        monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", limit)
+        monkeypatch.setattr(winograd_choice, "_FREE_GROWTH", limit)
         made, tiles = replaced(mod)
         assert tiles == [expected]
     sizes = [const.data.numpy().nbytes for const in collect(made, relax.Constant)]
     assert max(sizes) == 16 * 4 * 256 * 256
-    monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", 0)
+    monkeypatch.setattr(winograd_choice, "_FREE_GROWTH", 0)
     sizes = [const.data.numpy().nbytes for const in collect(replaced(mod)[0], relax.Constant)]
     assert max(sizes) == 9 * 4 * 256 * 256
     data = RNG.normal(size=(1, 256, 14, 14)).astype("float32")
@@ -298,11 +299,11 @@ def test_weights_grow_within_a_limit_first_where_most_is_gained(monkeypatch):
     tiles = {}
     monkeypatch.setattr(pass_of_winograd, "_Finder", WithoutKernels)
     for limit in (0, small * 64 * 64, small * channels, large * channels):
-        monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", limit)
-        monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 0.0)
+        monkeypatch.setattr(winograd_choice, "_FREE_GROWTH", limit)
+        monkeypatch.setattr(winograd_choice, "_SHARE_OF_WEIGHTS", 0.0)
         tiles[limit] = replaced(mod)[1]
     assert [*tiles.values()] == [[], [2], [2, 2, 2], [4, 4, 4]]
-    monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 1.0)  # as much as there is
-    monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", 0)
+    monkeypatch.setattr(winograd_choice, "_SHARE_OF_WEIGHTS", 1.0)  # as much as there is
+    monkeypatch.setattr(winograd_choice, "_FREE_GROWTH", 0)
     assert small * channels < 9 * 4 * channels < large * 64 * 64 + small * (channels - 64 * 64)
     assert replaced(mod)[1] == [2, 2, 2]

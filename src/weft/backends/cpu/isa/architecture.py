@@ -142,6 +142,9 @@ class Architecture:
     and add some of the products, the best first."""
     byte_dots: frozenset[str] = frozenset()
     """The ``dot_products`` of four unsigned with four signed bytes."""
+    byte_pair_dots: frozenset[str] = frozenset()
+    """Those of them that are wrong where int16 does not hold the sum of the first two products, or
+    of the last two."""
 
     # Intrinsics of LLVM.
 

@@ -58,4 +58,5 @@ INTRINSICS: Final[dict[str, Callable[..., Lanes]]] = {
     "llvm.x86.sse2.pmadd.wd": multiply_add_pairs,
     "llvm.x86.avx512.pmaddubs.w.512": multiply_add_bytes,
     "llvm.x86.avx2.pmadd.ub.sw": multiply_add_bytes,
+    "llvm.x86.ssse3.pmadd.ub.sw.128": multiply_add_bytes,
 }

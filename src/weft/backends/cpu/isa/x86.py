@@ -167,14 +167,19 @@ X86_64: Final = Architecture(
     rich=_AVX512,
     looks_up=((16, _AVX512), (8, "avx2")),
     dot_products={
-        128: (("vpmaddwd", ""),),
+        128: (("vpmaddwd", ""), ("vpmaddubsw", "ssse3")),
         256: (
             ("vpdpbusd", "avx512vnni+avx512vl avxvnni"),
-            ("vpdpwssd", "avx512vnni+avx512vl avxvnni"), ("vpmaddwd", "avx2"),
+            ("vpdpwssd", "avx512vnni+avx512vl avxvnni"),
+            ("vpmaddwd", "avx2"), ("vpmaddubsw", "avx2"),
         ),
-        512: (("vpdpbusd", "avx512vnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
+        512: (
+            ("vpdpbusd", "avx512vnni"), ("vpdpwssd", "avx512vnni"),
+            ("vpmaddwd", "avx512bw"), ("vpmaddubsw", "avx512bw"),
+        ),
     },
     byte_dots=frozenset(["vpdpbusd"]),
+    byte_pair_dots=frozenset(["vpmaddubsw"]),
     kernel_features=(
         "sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vnni", "avx512bf16", "avxvnni",
         "amx-int8",

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from weft.backends.cpu.schedules import elementwise, tiled
 from weft.backends.cpu.schedules.dot_intrinsics import DOTS, Dot
 from weft.backends.cpu.schedules.roles import Roles, Sizes, roles_of, size_of
 from weft.backends.cpu.schedules.tile_loops import mark_tile, unroll_some
-from weft.backends.cpu.schedules.tiles import Work, best_tile
+from weft.backends.cpu.schedules.tiles import CHAIN, Work, best_tile
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -27,6 +27,9 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Add, Cast, Mul, Var
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
+
+_ADDITION: Final = 1.0
+"""Cycles of an addition of integers, which is all that waits for the last one."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,13 @@ def fits(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
     return _product_of(nest, machine, weights) is not None
 
 
-def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _Product | None:
-    """The instruction for a block, and its operands; None if no instruction fits."""
+def _product_of(
+    nest: Nest, machine: Machine, weights: Collection[Buffer], is_exact: bool = False
+) -> _Product | None:
+    """The instruction for a block, and its operands; None if no instruction fits.
+
+    ``is_exact`` says that int16 is known to hold the products of bytes in pairs.
+    """
     roles = roles_of(nest, weights)
     if not machine.dot_products or roles is None or not _is_sum_of_products(nest):
         return None
@@ -62,6 +70,9 @@ def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _P
     [panel], inner = panels, others[0].indices[-1]
     types = str(others[0].buffer.dtype), str(panel.buffer.dtype)
     dots = [DOTS[name] for name in machine.dot_products]
+    if isinstance(inner, Var) and panel.position(inner) in nest.exact_byte_pairs(panel.buffer):
+        is_exact = True
+    dots = [dot for dot in dots if is_exact or not dot.is_cut_off]
     fitting = [dot for dot in dots if (dot.left, dot.right) == types]
     is_weight = panel.buffer in weights
     is_shared = roles.row is not None and not panel.uses(roles.row)
@@ -118,7 +129,8 @@ def schedule(
     if back is not None or copies:
         nest = Nest(sch, block)
         padded = nest.loads[0] if nest.loads[0].uses(_column(nest)) else nest.loads[1]
-        inner = _product_of(nest, machine, [padded.buffer] if dots.is_weight else ())
+        given = [padded.buffer] if dots.is_weight else ()
+        inner = _product_of(nest, machine, given, is_exact=dots.dot.is_cut_off)
         if inner is None:
             return False
         dots = replace(inner, is_weight=dots.is_weight)
@@ -149,12 +161,11 @@ def _column(nest: Nest) -> Var:
 def _sizes(nest: Nest, dots: _Product, machine: Machine) -> Sizes:
     """What a tile holds of each axis; columns are whole vectors, as many in each tile.
 
-    An instruction that does not accumulate needs one register more, for the products that are yet
-    to be added.
+    An instruction that does not accumulate needs more registers than its operands.
     """
     roles, lanes = dots.roles, machine.lanes()
-    spare = 0 if dots.dot.accumulates else 1
-    registers = replace(machine, vector_registers=machine.vector_registers - spare)
+    left = machine.vector_registers - dots.dot.registers
+    registers = replace(machine, vector_registers=left)
     vectors = -(-(nest.extent(roles.column) or 1) // lanes)
     steps = product([nest.extent(axis) for axis in nest.reduced])
     tile = best_tile(
@@ -167,6 +178,8 @@ def _sizes(nest: Nest, dots: _Product, machine: Machine) -> Sizes:
             depth=None if steps is None else -(-steps // dots.dot.steps),
             likely_rows=nest.likely_extent(roles.row),
             likely_high=nest.likely_extent(roles.tall),
+            cost=dots.dot.cost(machine),
+            chain=CHAIN if dots.dot.accumulates else _ADDITION,
         ),
     )
     tiles = -(-vectors // max(tile.columns // lanes, 1))

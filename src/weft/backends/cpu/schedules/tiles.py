@@ -22,7 +22,7 @@ from weft.target.machine import Machine, vector_count
 
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result, on processors since 2015."""
-_CHAIN: Final = 4.75
+CHAIN: Final = 4.75
 """The same as measured: a chain of multiply-adds that once waited for a load never catches up."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
@@ -84,6 +84,10 @@ class Work:
     """The same of sets of rows."""
     likely_depth: int | None = None
     """The same of steps."""
+    cost: float = 1.0
+    """How many times as long the instructions of a product take as a multiply-add."""
+    chain: float = CHAIN
+    """Cycles from a sum to the next one of the same accumulator."""
 
     @property
     def has_unknown_rows(self) -> bool:
@@ -257,7 +261,7 @@ def _step(machine: Machine, rows: int, vectors: int, work: Work) -> float:
     products = rows * vectors
     beside = 0 if work.once else vectors
     loads = beside + (rows if work.shared else products)
-    return max(products / machine.fma_ports, loads / _LOADS, _CHAIN)
+    return max(products * work.cost / machine.fma_ports, loads / _LOADS, work.chain)
 
 
 def even(size: int, most: int) -> int:

@@ -35,6 +35,8 @@ from weft.relax.transform.layout.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import vector_count
 
+WIDTH: Final = 16
+"""The elements of a vector for which blocks are made if nothing else is said."""
 SMALLEST_BLOCK: Final = 4
 """The smallest block, and the step from one size of block to the next."""
 _WIDEST: Final = 4
@@ -45,7 +47,7 @@ _WINDOW: Final = 5
 """The largest depthwise window, in pixels across, whose unaligned loads cost little."""
 
 
-def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
+def BlockChannels(width: int = WIDTH) -> FunctionPass:  # noqa: N802 - a pass
     """Put the channels of convolutions of images into blocks for vectors of ``width``."""
 
     def run(func: Function) -> Function:
@@ -122,10 +124,7 @@ def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     sizes = geometry_of(call) if call.op in CONVOLUTION_OPERATORS else None
     if sizes is None or sizes.is_blocked:
         return None
-    channels, filters = constant_value(sizes.channels), constant_value(sizes.filters)
-    if channels is None or filters is None:
-        return None
-    blocks = _blocks(channels, filters, sizes.groups, width)
+    blocks = blocks_of(sizes, width)
     if blocks is None:
         return None
     (into, out), space = blocks, sizes.letters
@@ -135,6 +134,14 @@ def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     if into == 1:
         return sizes.layouts.data.name, f"OI{space}{out}o", result
     return f"NC{space}{into}c", f"OI{space}{into}i{out}o", result
+
+
+def blocks_of(sizes: Geometry, width: int = WIDTH) -> tuple[int, int] | None:
+    """The sizes of the blocks of the data's channels (1: none) and of the result's, if known."""
+    channels, filters = constant_value(sizes.channels), constant_value(sizes.filters)
+    if channels is None or filters is None:
+        return None
+    return _blocks(channels, filters, sizes.groups, width)
 
 
 def _blocks(channels: int, filters: int, groups: int, width: int) -> tuple[int, int] | None:

@@ -7,38 +7,55 @@ sum is rounded once instead of at every step (Jacob et al., "Quantization and Tr
 Networks for Efficient Integer-Arithmetic-Only Inference", 2018). Convolutions are treated alike.
 
 The pass requires that scales are the same along the reduction, that no sum can overflow int32, and
-that the processor has instructions for products of small integers. If its instructions take two
-products at a time and not four, convolutions that Winograd's algorithm can compute stay in float32,
-since it needs half as many products or fewer.
+that the processor has instructions for products of small integers. If none of these adds up four
+products of any bytes at once, convolutions stay in float32 for which Winograd's algorithm is
+faster than integers, since it needs half as many products or fewer: as many as there is memory for,
+because its weights are floats.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import Call, Expr, Function
+from weft.relax.expr import Call, Constant, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
+from weft.relax.transform.layout.block_channels import blocks_of
+from weft.relax.transform.layout.byte_products import multiplies_exactly
 from weft.relax.transform.layout.centred import (
     Centred,
     centred_of,
     dtype_of,
+    known,
     sizes_of,
     value_of,
 )
-from weft.relax.transform.layout.winograd_cost import has_form
+from weft.relax.transform.layout.winograd_choice import (
+    Offer,
+    affordable,
+    form_of_sizes,
+    growth_limit,
+)
+from weft.relax.transform.layout.winograd_cost import (
+    cycles,
+    direct_cycles,
+    form_faster_than,
+    growth,
+)
 from weft.relax.transform.passes import make_function_pass
-from weft.target.machine import machine_of
+from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
+from weft.topi.nn.winograd_matrices import TILES
 
 _ASTYPE, _MULTIPLY, _PERMUTE = (
     Op.get(f"relax.{name}") for name in ("astype", "multiply", "permute_dims")
@@ -46,6 +63,12 @@ _ASTYPE, _MULTIPLY, _PERMUTE = (
 _MATMUL = Op.get("relax.matmul")
 _LARGEST: Final = 2**31 - 1
 """The largest sum that int32 holds."""
+_WORD_PAIRS: Final = (1.5, 2)
+"""How many times as fast as those of float32 the products of int16 are, and their bytes.
+
+Eight pairs take two instructions, of which three start in a cycle."""
+_BYTE_PAIRS: Final = (1.9, 1)
+"""The same of bytes whose pairs int16 holds: eight times four take three instructions."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +81,16 @@ class _Dequantized:
 
 
 class _Mover(PyExprMutator):
-    def __init__(self, has_bytes: bool) -> None:
+    def __init__(self, staying: Container[int]) -> None:
         super().__init__()
-        self.has_bytes = has_bytes
-        """Whether an instruction adds up four products of bytes."""
+        self.staying = staying
+        """The ``id`` of each convolution that stays in float32."""
 
     def visit_call_(self, call: Call) -> Expr:
         product = expect(super().visit_call_(call), Call)
         if not isinstance(product, Call) or product.op not in (_MATMUL, IMAGE_CONVOLUTION):
             return product
-        if dtype_of(product) != "float32" or (not self.has_bytes and _has_fewer_products(product)):
+        if dtype_of(product) != "float32" or id(call) in self.staying:
             return product
         operands = [self.dequantized(arg) for arg in product.args]
         parts = [operand for operand in operands if operand is not None]
@@ -77,7 +100,7 @@ class _Mover(PyExprMutator):
         left, right = [self.scale(part) for part in parts]
         if left is None or right is None or not check(product, left, right):
             return product
-        return self.product(product, parts, (left, right))
+        return self.moved(call, product, parts, (left, right))
 
     def dequantized(self, expr: Expr) -> _Dequantized | None:
         """An operand as bytes with a zero point and a scale; None if it has another form."""
@@ -109,7 +132,11 @@ class _Mover(PyExprMutator):
             return None
         return self.builder_.emit(op.permute_dims(part.scale, part.axes))
 
-    def product(self, call: Call, parts: Sequence[_Dequantized], scales: tuple[Expr, Expr]) -> Expr:
+    def moved(
+        self, given: Call, call: Call, parts: Sequence[_Dequantized], scales: tuple[Expr, Expr]
+    ) -> Expr:
+        """The sums in integers, scaled after; ``given`` is the call before its operands changed."""
+        del given  # _Offers looks at it
         emit = self.builder_.emit
         attrs = {**call.attrs, "out_dtype": "int32"}
         total = emit(Call(call.op, [self.integers(part) for part in parts], attrs))
@@ -126,6 +153,48 @@ class _Mover(PyExprMutator):
             zero = emit(op.astype(integers.zero, "int16"))
             numbers = emit(op.subtract(numbers, zero))
         return numbers if part.axes is None else emit(op.permute_dims(numbers, part.axes))
+
+
+class _Offers(_Mover):
+    """Changes no product; collects what Winograd's algorithm offers for each that could move."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(())
+        self.machine = machine
+        self.offers: dict[int, list[Offer]] = {}
+        """By the ``id`` of a convolution."""
+
+    def moved(
+        self, given: Call, call: Call, parts: Sequence[_Dequantized], scales: tuple[Expr, Expr]
+    ) -> Expr:
+        """Remember the forms that take fewer cycles than integers."""
+        sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
+        blocks = None if sizes is None else blocks_of(sizes)
+        if sizes is None or blocks is None or min(blocks) == 1:
+            return call
+        form = form_of_sizes(sizes, blocks, {})
+        if form is not None:
+            weights = known(parts[1].integers.numbers, self.lookup_binding)
+            is_exact = multiplies_exactly(self.machine, call, weights)
+            rate, size = _BYTE_PAIRS if is_exact else _WORD_PAIRS
+            integers = direct_cycles(form, self.machine, rate, size)
+            kinds = [form_faster_than(integers, form, self.machine, (tile,)) for tile in TILES]
+            self.offers[id(given)] = [
+                Offer(kind, integers - cycles(kind, self.machine), growth(kind))
+                for kind in kinds
+                if kind is not None
+            ]
+        return call
+
+
+def _staying(func: Function, machine: Machine) -> Container[int]:
+    """The ``id`` of each convolution of a function that Winograd's algorithm shall compute."""
+    if machine.multiplies_bytes:
+        return ()
+    collector = _Offers(machine)
+    collector.visit_expr(func)
+    constants = {id(item): item.data._array.nbytes for item in collect(func, Constant)}
+    return affordable(collector.offers, growth_limit(sum(constants.values())))
 
 
 def _matmul_scales(call: Call, left: Expr, right: Expr) -> bool:
@@ -149,12 +218,6 @@ def _conv2d_scales(call: Call, left: Expr, right: Expr) -> bool:
     return not sizes or (len(sizes) == 4 and sizes[1:] == [1, 1, 1])
 
 
-def _has_fewer_products(call: Call) -> bool:
-    """Whether Winograd's algorithm can compute a call, with fewer products."""
-    sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
-    return sizes is not None and has_form(sizes)
-
-
 def _is_short(call: Call, parts: Sequence[_Dequantized]) -> bool:
     """Whether no sum overflows int32 even if all operands have their largest values."""
     sizes = sizes_of(call.args[0]) if call.op is _MATMUL else sizes_of(call.args[1])
@@ -172,7 +235,7 @@ def _moved(func: Function) -> Function:
     machine = machine_of(target)
     if func.attrs.get("Primitive") or not machine.dot_products:
         return func
-    rewritten = _Mover(machine.multiplies_bytes).visit_expr(func)
+    rewritten = _Mover(_staying(func, machine)).visit_expr(func)
     return func if rewritten is func else remove_all_unused(rewritten)
 
 

@@ -1,6 +1,7 @@
 """OffsetIntegers: products of bytes become products of uint8 and int8, if a processor has these.
 
-Its instruction adds up four such products in the time in which one for int16 adds up two.
+Its instruction adds up four such products in the time in which one for int16 adds up two. One
+instruction (``vpmaddubsw``) does so only for some weights (``byte_products``).
 
 Before: ``matmul(x - z, w, out_dtype="int32")``, where ``x`` is int8 or uint8, ``z`` is its zero
 point, and ``w`` is a constant whose values int8 holds. After:
@@ -29,9 +30,10 @@ from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
+from weft.relax.transform.layout.byte_products import has_byte_products, multiplies_exactly
 from weft.relax.transform.layout.centred import centred_of, known, sizes_of
 from weft.relax.transform.passes import make_function_pass
-from weft.target.machine import machine_of
+from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 
 _MATMUL = Op.get("relax.matmul")
@@ -54,6 +56,10 @@ class _Offset:
 
 
 class _Offsetter(PyExprMutator):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__()
+        self.machine = machine
+
     def visit_call_(self, call: Call) -> Expr:
         rewritten = expect(super().visit_call_(call), Call)
         if not isinstance(rewritten, Call) or rewritten.op not in (_MATMUL, IMAGE_CONVOLUTION):
@@ -63,6 +69,8 @@ class _Offsetter(PyExprMutator):
         data = centred_of(rewritten.args[0], self.lookup_binding)
         weights = known(rewritten.args[1], self.lookup_binding)
         if data is None or weights is None or not _is_signed_byte(weights):
+            return rewritten
+        if not multiplies_exactly(self.machine, rewritten, weights):
             return rewritten
         offset = self.offset_of(data.zero, str(data.numbers.struct_info.dtype) == "int8")
         change = _matmul if rewritten.op is _MATMUL else _conv2d
@@ -149,9 +157,10 @@ def _conv2d(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> 
 
 def _offset(func: Function) -> Function:
     target = Target.current(allow_none=True)
-    if func.attrs.get("Primitive") or not machine_of(target).multiplies_bytes:
+    machine = machine_of(target)
+    if func.attrs.get("Primitive") or not has_byte_products(machine):
         return func
-    rewritten = _Offsetter().visit_expr(func)
+    rewritten = _Offsetter(machine).visit_expr(func)
     return func if rewritten is func else remove_all_unused(rewritten)
 
 

@@ -13,7 +13,7 @@ are in one loop nest, or if the new layout has symbolic extents.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import Mutator, collect
@@ -29,6 +29,7 @@ from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.passes import make_module_pass
 from weft.te.primfunc import LAYOUT_FREE_BUFFERS, LAYOUT_REWRITE_PREPROC
 from weft.tir.buffer import Buffer
+from weft.tir.byte_pairs import EXACT_BYTE_PAIRS
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, SeqStmt, Stmt
 from weft.tir.stmt_functor import renew_defs
@@ -134,8 +135,12 @@ def _root(stmts: list[Stmt], allocated: list[Buffer]) -> BlockRealize:
     return BlockRealize([], IntImm("bool", 1), block)
 
 
+_OF_OLD_LAYOUTS: Final = (LAYOUT_FREE_BUFFERS, EXACT_BYTE_PAIRS)
+"""Attributes that are about the weights as they were."""
+
+
 def _attrs(func: PrimFunc, suffix: str) -> dict[str, object]:
-    attrs = {k: v for k, v in func.attrs.items() if k != LAYOUT_FREE_BUFFERS}
+    attrs = {k: v for k, v in func.attrs.items() if k not in _OF_OLD_LAYOUTS}
     if "global_symbol" in attrs:
         attrs["global_symbol"] = f"{attrs['global_symbol']}{suffix}"
     return attrs

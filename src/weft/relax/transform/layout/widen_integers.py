@@ -4,7 +4,7 @@ Before: ``matmul(x, w, out_dtype="int32")`` of int8 or uint8. After: ``matmul(as
 astype(w, "int16"), out_dtype="int32")``, with the same results. One instruction then multiplies
 pairs of int16 and adds them up (``Machine.dot_products``). A weight is widened when the model is
 built, and an activation once per call, not in each step of the product. Products of uint8 and int8
-stay as they are if the processor has an instruction for those.
+stay as they are if the processor has an instruction that is exact for them (``byte_products``).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
-from weft.relax.transform.layout.centred import dtype_of
+from weft.relax.transform.layout.byte_products import multiplies_exactly
+from weft.relax.transform.layout.centred import dtype_of, known
 from weft.relax.transform.passes import make_function_pass
-from weft.target.machine import machine_of
+from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 
 _PRODUCTS: Final = (Op.get("relax.matmul"), IMAGE_CONVOLUTION)
@@ -29,17 +30,19 @@ _FITTING: Final = (*_NARROW, "int16")
 
 
 class _Widener(PyExprMutator):
-    def __init__(self, has_bytes: bool) -> None:
+    def __init__(self, machine: Machine) -> None:
         super().__init__()
-        self.has_bytes = has_bytes
+        self.machine = machine
 
     def visit_call_(self, call: Call) -> Expr:
         conv = expect(super().visit_call_(call), Call)
         if not isinstance(conv, Call) or conv.op not in _PRODUCTS:
             return conv
         kinds = [dtype_of(arg) for arg in conv.args]
-        if self.has_bytes and kinds == ["uint8", "int8"] and conv.attrs.get("groups", 1) == 1:
-            return conv
+        if kinds == ["uint8", "int8"] and conv.attrs.get("groups", 1) == 1:
+            weights = known(conv.args[1], self.lookup_binding)
+            if multiplies_exactly(self.machine, conv, weights):
+                return conv
         if str(conv.attrs["out_dtype"]) != "int32" or not all(kind in _FITTING for kind in kinds):
             return conv
         wide = [
@@ -54,7 +57,7 @@ def _widened(func: Function) -> Function:
     machine = machine_of(target)
     if func.attrs.get("Primitive") or not machine.dot_products:
         return func
-    rewritten = _Widener(machine.multiplies_bytes).visit_expr(func)
+    rewritten = _Widener(machine).visit_expr(func)
     return func if rewritten is func else rewritten
 
 

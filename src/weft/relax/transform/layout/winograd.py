@@ -21,22 +21,26 @@ The option ``PassContext(config={"relax.winograd": False})`` switches the pass o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy.typing as npt
 
-from weft.ir.expr import Extent, GlobalVar, PrimExpr, RelaxExpr
-from weft.ir.functor import collect
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple
-from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.layout.winograd_cost import best_form, gain, growth, has_form
+from weft.relax.transform.layout.winograd_choice import (
+    Offer,
+    affordable,
+    form_of_sizes,
+    growth_limit,
+)
+from weft.relax.transform.layout.winograd_cost import best_form, gain, growth
 from weft.relax.transform.layout.winograd_error import error_of
 from weft.relax.transform.passes import (
     UnfusedFunctions,
@@ -47,22 +51,15 @@ from weft.relax.transform.passes import (
 from weft.runtime.weight_names import inherit_name
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
-from weft.tir.expr import Var
-from weft.tir.size_hints import likely_size, size_hints_of
+from weft.tir.size_hints import size_hints_of
 from weft.topi.nn.winograd import in_panels, transformed_weights, winograd_function
-from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
+from weft.topi.nn.winograd_form import Form
 from weft.topi.nn.winograd_matrices import TILES
 
 TOLERANCE: Final = 5e-5
 """The largest error that is allowed, relative to the largest result of a filter."""
 OPTION: Final = "relax.winograd"
 _Key = tuple[int, Form]
-_SHARE_OF_WEIGHTS: Final = 0.15
-"""Weights may grow by this share of the size of all constants of the module."""
-_FREE_GROWTH: Final = 6 << 20
-"""Bytes by which weights may grow in any case."""
-_ASSUMED: Final = (1, 224, 224)
-"""What symbols of the batch, the height and the width are taken for where no size hint tells."""
 _FUSABLE: Final = 4
 """The ``op_pattern`` of functions with which element-wise functions that follow are fused."""
 
@@ -98,34 +95,12 @@ class _Finder(UnfusedFunctions):
         """Keeps the constants alive whose ``id`` is in the keys."""
 
     def affordable(self) -> dict[_Key, Form]:
-        """The convolutions to replace, and their forms, as far as memory for weights allows.
-
-        A greedy choice: each step takes what saves the most cycles per byte, be it one more
-        convolution or larger tiles for one that is chosen already.
-        """
-        limit = max(int(sum(self.sizes.values()) * _SHARE_OF_WEIGHTS), _FREE_GROWTH)
-        worth = {
-            form: (gain(form, self.machine), growth(form))
-            for forms in self.forms.values()
-            for form in forms
+        """The convolutions to replace, and their forms, as far as memory for weights allows."""
+        offers = {
+            key: [Offer(form, gain(form, self.machine), growth(form)) for form in forms]
+            for key, forms in self.forms.items()
         }
-        chosen: dict[_Key, Form] = {}
-        while steps := [*self._steps(chosen, limit, worth)]:
-            _, more, key, form = max(steps, key=lambda step: step[0])
-            limit -= more
-            chosen[key] = form
-        return chosen
-
-    def _steps(
-        self, chosen: dict[_Key, Form], limit: int, worth: dict[Form, tuple[float, int]]
-    ) -> Iterator[tuple[float, int, _Key, Form]]:
-        """(cycles saved per byte, bytes, convolution, form) of each step that fits ``limit``."""
-        for key, forms in self.forms.items():
-            now, held = worth[chosen[key]] if key in chosen else (0.0, 0)
-            for form in forms:
-                saved, more = worth[form][0] - now, worth[form][1] - held
-                if saved > 0 and more <= limit:
-                    yield saved / max(more, 1), more, key, form
+        return affordable(offers, growth_limit(sum(self.sizes.values())))
 
     def visit_constant_(self, op: Constant) -> RelaxExpr:
         """Count the size of a constant."""
@@ -205,36 +180,9 @@ def form_of(call: RelaxExpr, hints: Mapping[str, int]) -> Form | None:
         return None
     sizes = geometry_of(call)
     dtypes = {str(item.struct_info.dtype) for item in (*call.args, call)}
-    if sizes is None or dtypes != {"float32"} or sizes.blocks is None or not has_form(sizes):
+    if sizes is None or dtypes != {"float32"} or sizes.blocks is None:
         return None
-    into, out = sizes.blocks
-    depth = [constant_value(item) for item in (sizes.channels, sizes.filters)]
-    numbers = [size for size in (*depth, *sizes.padding) if size is not None]
-    if len(numbers) != 6 or min(numbers) < 0:
-        return None
-    channels, filters, top, left, bottom, right = numbers
-    extents = (sizes.batch, *[window.extent for window in sizes.space])
-    assumed = zip(extents, _ASSUMED, strict=True)
-    batch, height, width = [_size(extent, size, hints) for extent, size in assumed]
-    if min(batch, channels, filters, height, width) < 1:
-        return None
-    data = (batch, channels // into, height, width, into)
-    axes = zip((BATCH, HEIGHT, WIDTH), extents, strict=True)
-    symbols = frozenset([axis for axis, extent in axes if constant_value(extent) is None])
-    form = Form(2, 1, (top, left, bottom, right), data, filters, out, out, symbols=symbols)
-    return form if min(form.size) >= 1 else None
-
-
-def _size(extent: Extent, assumed: int, hints: Mapping[str, int]) -> int:
-    """The number of an extent; if it is symbolic, what it is if all symbols are as the hints say.
-
-    Symbols without a hint are ``assumed``.
-    """
-    size = constant_value(extent)
-    if size is None and isinstance(extent, PrimExpr):
-        names = {var.name for var in collect(extent, Var)}
-        size = likely_size(extent, {**dict.fromkeys(names, assumed), **hints})
-    return 0 if size is None else size
+    return form_of_sizes(sizes, sizes.blocks, hints)
 
 
 def _in_order(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

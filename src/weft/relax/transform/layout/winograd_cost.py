@@ -23,8 +23,12 @@ _SHARE: Final = 0.85
 """The share of the peak that products and direct convolutions reach."""
 _STREAM: Final = 4.0
 """Bytes per cycle that a core loads from beyond its caches."""
+_NEAR: Final = 12.0
+"""The same from the third cache."""
 _SPILLED: Final = 2.0
 """The same for data that is written and soon read again."""
+_SPILLED_NEAR: Final = 6.0
+"""The same where the third cache holds it."""
 _PER_VECTOR: Final = 2.5
 """Cycles of a transform for each vector that it stores, with the loads and additions for it."""
 _PER_LINE: Final = 12.0
@@ -61,11 +65,16 @@ def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> F
     >>> best_form(Form(2, 1, (1, 1, 1, 1), (1, 1, 7, 7, 4), 4, 4, 4), machine) is None
     True
     """
+    return form_faster_than(direct_cycles(form, machine), form, machine, tiles)
+
+
+def form_faster_than(
+    limit: float, form: Form, machine: Machine, tiles: tuple[int, ...] = TILES
+) -> Form | None:
+    """The same, compared with another algorithm that takes ``limit`` cycles."""
     candidates = [(cycles(candidate, machine), candidate) for candidate in _forms(form, tiles)]
-    if not candidates:
-        return None
-    least, best = min(candidates, key=lambda pair: pair[0])
-    return best if least * _GAIN < direct_cycles(form, machine) else None
+    fewest, best = min(candidates, key=lambda pair: pair[0], default=(math.inf, form))
+    return best if fewest * _GAIN < limit else None
 
 
 def gain(form: Form, machine: Machine) -> float:
@@ -115,14 +124,20 @@ def _bands(form: Form) -> Iterator[tuple[int, int]]:
     return product(rows, few if WIDTH in form.symbols else [0])
 
 
-def direct_cycles(form: Form, machine: Machine) -> float:
-    """Cycles of the direct algorithm on all cores."""
+def direct_cycles(
+    form: Form, machine: Machine, rate: float = 1.0, element: int = _ELEMENT
+) -> float:
+    """Cycles of the direct algorithm on all cores.
+
+    Numbers that are multiplied ``rate`` times as fast as float32 have ``element`` bytes.
+    """
     height, width = form.size
     channels = form.data[1] * form.data[4]
     products = form.data[0] * height * width * channels * form.filters * WINDOW * WINDOW
     vectors = products / min(machine.lanes(), form.block)
-    weights = channels * form.filters * WINDOW * WINDOW * _ELEMENT
-    return (vectors / machine.fma_ports / _SHARE + _streamed(weights, machine)) / machine.cores
+    weights = channels * form.filters * WINDOW * WINDOW * element
+    steps = vectors / machine.fma_ports / rate / _SHARE
+    return (steps + _streamed(weights, machine)) / machine.cores
 
 
 def cycles(form: Form, machine: Machine) -> float:
@@ -135,7 +150,7 @@ def cycles(form: Form, machine: Machine) -> float:
     places = WINDOW * WINDOW if form.takes_kernel else side * side
     weights = places * channels * form.filters * _ELEMENT
     work = count * (each + _transforms(form, machine) + _spilled(form, machine))
-    work += _streamed(weights, machine) * (count if weights > machine.l2 // 2 else 1)
+    work += _streamed(weights, machine) + (count - 1) * _read_again(weights, machine)
     idle = 1.0 if form.is_whole else -(-count // machine.cores) * machine.cores / count
     return work / machine.cores * idle
 
@@ -179,9 +194,17 @@ def _spilled(form: Form, machine: Machine) -> float:
     channels = form.data[1] * form.data[4]
     numbers = form.side**2 * form.rows * form.row * (channels + form.filters)
     cores = machine.cores if form.is_whole else 1
-    return 0.0 if numbers * _ELEMENT <= machine.l2 * cores else 2 * numbers * _ELEMENT / _SPILLED
+    size = numbers * _ELEMENT
+    rate = _SPILLED_NEAR if size <= machine.l3 // 2 else _SPILLED
+    return 0.0 if size <= machine.l2 * cores else 2 * size / rate
 
 
 def _streamed(weights: int, machine: Machine) -> float:
     """Cycles to load weights from memory once; 0 if half of the second cache holds them."""
     return weights / _STREAM if weights > machine.l2 // 2 else 0.0
+
+
+def _read_again(weights: int, machine: Machine) -> float:
+    """Cycles to load weights once more, from the third cache if that holds them."""
+    near = weights <= machine.l3 // 2
+    return weights / (_NEAR if near else _STREAM) if weights > machine.l2 // 2 else 0.0

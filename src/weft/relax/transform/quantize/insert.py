@@ -39,6 +39,8 @@ class Plan:
     """The coding of its activation; None: it is chosen in each call."""
     correction: np.ndarray | None = None
     """What is added to each channel of the result."""
+    in_pairs: bool = False
+    """Whether int16 shall hold the products of bytes and weights in pairs."""
 
 
 class _Inserter(PyExprMutator):
@@ -59,7 +61,8 @@ class _Inserter(PyExprMutator):
         numbers, zero, scale = self.integers(activation, plan.coding)
         centred = emit(op.subtract(emit(op.astype(numbers, "int32")), zero))
         real = emit(op.multiply(emit(op.astype(centred, "float32")), scale))
-        weights, factors = quantized_weights(layer.weights, layer.weight_axis)
+        pair_axis = layer.summed_axis if plan.in_pairs else None
+        weights, factors = quantized_weights(layer.weights, layer.weight_axis, pair_axis)
         if layer.call.op is IMAGE_CONVOLUTION:
             factors = factors.reshape(-1, 1, 1, 1)
         known = emit(op.multiply(emit(op.astype(const(weights), "float32")), const(factors)))

@@ -43,6 +43,11 @@ class Layer:
         return kind_of(self.call)
 
     @property
+    def summed_axis(self) -> int:
+        """The axis of ``weights`` that counts the channels of the activation."""
+        return 1 - self.weight_axis
+
+    @property
     def channels(self) -> int:
         """How many channels the result has."""
         return int(self.weights.shape[self.weight_axis])

@@ -12,10 +12,15 @@ from typing import Final
 
 import numpy as np
 
+from weft.tir.byte_pairs import LARGEST_PAIR, largest_pairs
+
 STEPS: Final = 255
 """The distance of the least and the greatest uint8."""
 GREATEST: Final = 127
 """The greatest absolute value of a weight: -128 is left out, so that 0 is in the middle."""
+
+_GREATEST_PAIR: Final = LARGEST_PAIR - 0.1
+"""The greatest sum of two neighbours, with room for the rounding of scales."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +47,27 @@ def coding_of(least: float, greatest: float) -> Coding:
     return Coding(scale, zero)
 
 
-def quantized_weights(weights: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+def quantized_weights(
+    weights: np.ndarray, axis: int, pair_axis: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Weights as int8, and the scales of the channels, one float32 for each index of ``axis``.
 
-    >>> numbers, scales = quantized_weights(np.array([[1.0, -2.0], [0.5, 127.0]], "float32"), 1)
+    With a ``pair_axis``, a scale is also so large that neighbours of one sign along that axis add
+    up to at most 128 (``weft.tir.byte_pairs`` says what for).
+
+    >>> given = np.array([[1.0, -2.0], [0.5, 127.0]], "float32")
+    >>> numbers, scales = quantized_weights(given, 1)
     >>> numbers.tolist(), scales.tolist()
     ([[127, -2], [64, 127]], [0.007874015718698502, 1.0])
+    >>> quantized_weights(given, 1, 0)[0].tolist()
+    [[85, -2], [43, 127]]
     """
     others = tuple([other for other in range(weights.ndim) if other != axis])
-    largest = np.abs(weights).max(axis=others) if weights.size else np.zeros(weights.shape[axis])
-    scales = (largest / GREATEST).astype("float32")
+    largest = np.abs(weights).max(axis=others, initial=0.0) / GREATEST
+    if pair_axis is not None:
+        pairs = largest_pairs(weights, pair_axis).max(axis=others, initial=0.0)
+        largest = np.maximum(largest, pairs / _GREATEST_PAIR)
+    scales = largest.astype("float32")
     scales[scales == 0] = 1.0
     shape = [-1 if other == axis else 1 for other in range(weights.ndim)]
     numbers = np.rint(weights / scales.reshape(shape)).clip(-GREATEST, GREATEST)
