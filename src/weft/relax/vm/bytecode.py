@@ -35,6 +35,7 @@ from weft.relax.ir.lattice import struct_info_is_base_of
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.bytecode_calls import MACHINE_FUNCTIONS, OPERATORS
+from weft.relax.vm.copies import without_copies
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.operator_calls import call_operator, waits_for_shapes
 from weft.runtime.vm.bytecode import Instruction, Operand, Program, VMFunction
@@ -115,7 +116,8 @@ class FunctionBuilder:
             self.code.append(("match", register, pattern, f"{self.name}: the return value"))
             result = ("reg", register)
         self.code.append(("ret", result))
-        return VMFunction(self.name, tuple(params), tuple(self.code), self.count)
+        code = without_copies(self.code, len(params))
+        return VMFunction(self.name, tuple(params), code, self.count)
 
     def new_register(self) -> int:
         """A fresh register."""

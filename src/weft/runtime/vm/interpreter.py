@@ -12,20 +12,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from weft.runtime.containers import ShapeTuple
-from weft.runtime.extent import evaluate
-from weft.runtime.ndarray import NDArray
 from weft.runtime.profiling import Recorder
 from weft.runtime.registry import get_global_func
 from weft.runtime.vm.builtins import BUILTINS, operator_runner
-from weft.runtime.vm.bytecode import CALLS, Instruction, Operand, VMFunction, text_of
+from weft.runtime.vm.bytecode import CALLS, Instruction, VMFunction, text_of
 from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.frames import Frame, Prepared, detached, returned
 from weft.runtime.vm.library import alloc_shape_heap
 from weft.runtime.vm.patterns import bind, match
 from weft.runtime.vm.stack import MAX_DEPTH
 from weft.support.errors import IRTypeError, RuntimeFault, TVMError
 from weft.support.public_entry import is_callers
-from weft.support.recursion import deep_recursion
 
 
 class VMInstrumentReturnKind(enum.IntEnum):
@@ -48,8 +45,8 @@ class Machine(Protocol):
     def callable_of(self, name: str) -> Callable[..., Any]:
         """What runs the function of that name: natively or as bytecode."""
 
-    def last_uses(self, function: VMFunction) -> Any:
-        """``weft.runtime.vm.bytecode.last_uses`` of a function of the machine."""
+    def prepared(self, function: VMFunction) -> Prepared:
+        """The instructions of a function of the machine, prepared once."""
 
 
 class Closure:
@@ -85,69 +82,19 @@ def checked_arguments(
     ]
 
 
-class _Frame:
-    """One activation of a bytecode function."""
-
-    __slots__ = ("code", "constant_ids", "constants", "done", "position", "registers", "symbols")
-
-    def __init__(
-        self, owner: Interpreted, registers: list[object], symbols: dict[str, int]
-    ) -> None:
-        self.code, self.done, self.position = owner.function.code, owner.done, 0
-        self.constants = owner.machine.executable.program.constants
-        self.constant_ids = owner.constant_ids
-        self.registers, self.symbols = registers, symbols
-
-    def release(self, registers: tuple[int, ...]) -> None:
-        """Forget values that are needed no more."""
-        for register in registers:
-            self.registers[register] = None
-
-    def value(self, operand: Operand) -> Any:
-        """The value of an operand."""
-        kind, content = operand
-        if kind == "reg":
-            return self.registers[content]
-        if kind == "const":
-            return self.constants[content]
-        if kind == "expr":
-            return evaluate(content, self.symbols)
-        if kind == "shape":
-            return ShapeTuple([evaluate(extent, self.symbols) for extent in content])
-        if kind == "tuple":
-            return tuple([self.value(item) for item in content])
-        return content
-
-
-def _detached(value: object, constants: frozenset[int]) -> object:
-    """A value with copies of the constants in it, into which its owner may write.
-
-    ``constants`` are their ``id``.
-    """
-    if type(value) is tuple:  # a ShapeTuple holds no tensors
-        return tuple([_detached(item, constants) for item in value])
-    if isinstance(value, NDArray) and id(value) in constants:
-        return BUILTINS["copy"](value)
-    return value
-
-
-_detached_nested = deep_recursion(_detached)
-
-
 class Interpreted:
     """A bytecode function, bound to its machine; a value goes after its last use."""
 
     def __init__(self, machine: Machine, function: VMFunction) -> None:
         self.machine, self.function = machine, function
-        self.done = machine.last_uses(function)
-        self.constant_ids = frozenset([id(item) for item in machine.executable.program.constants])
+        self.prepared = machine.prepared(function)
 
-    def activation(self, arguments: Sequence[object]) -> _Frame:
+    def activation(self, arguments: Sequence[object]) -> Frame:
         """A frame with the arguments in its first registers."""
         symbols: dict[str, int] = {}
         registers = checked_arguments(self.function, arguments, symbols)
         registers += [None] * (self.function.registers - len(registers))
-        return _Frame(self, registers, symbols)
+        return Frame(self.prepared, registers, symbols)
 
     def __call__(self, *arguments: object) -> object:
         frame = self.activation(arguments)
@@ -161,15 +108,16 @@ class Interpreted:
                 raise
             raise self.impossible(frame, error) from error
 
-    def run(self, frame: _Frame) -> object:
+    def run(self, frame: Frame) -> object:
         """Carry out instructions until the first activation returns."""
-        callers: list[_Frame] = []
+        callers: list[Frame] = []
         while True:
-            here, instruction = frame.position, frame.code[frame.position]
+            here, prepared = frame.position, frame.prepared
+            instruction = prepared.code[here]
             frame.position += 1
             opcode = instruction[0]
             if opcode in CALLS:
-                entered = self.call(instruction, frame)
+                entered = self.call(here, instruction, frame)
                 if entered is not None:
                     if opcode == "tail":
                         frame.registers.clear()
@@ -180,12 +128,12 @@ class Interpreted:
                     frame = entered
                     continue
             elif opcode == "ret":
-                value = _returned(frame, instruction)
+                value = returned(read(prepared, here, frame), prepared.constant_ids)
                 if not callers:
                     return value
                 frame = callers.pop()
-                here = frame.position - 1
-                target = frame.code[here][1]
+                here, prepared = frame.position - 1, frame.prepared
+                target = prepared.code[here][1]
                 if target >= 0:
                     frame.registers[target] = value
                 del value
@@ -194,17 +142,17 @@ class Interpreted:
                 value = frame.registers[register]
                 frame.registers[register] = match(value, pattern, frame.symbols, what)
                 del value
-            elif opcode == "goto" or not BUILTINS["to_condition"](frame.value(instruction[1])):
+            elif opcode == "goto" or not BUILTINS["to_condition"](read(prepared, here, frame)):
                 start, frame.position = frame.position, frame.position + instruction[-1]
-                for skipped in frame.done[start : frame.position]:
+                for skipped in prepared.done[start : frame.position]:
                     frame.release(skipped)
-            frame.release(frame.done[here])
+            frame.release(prepared.done[here])
 
-    def impossible(self, frame: _Frame, error: Exception) -> RuntimeFault:
+    def impossible(self, frame: Frame, error: Exception) -> RuntimeFault:
         """The error of an instruction that asks for what its operands do not have."""
         shown = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        place = max(frame.position - 1, 0)
-        text = text_of(frame.code[place])[:200] if place < len(frame.code) else "beyond the last"
+        place, code = max(frame.position - 1, 0), frame.prepared.code
+        text = text_of(code[place])[:200] if place < len(code) else "beyond the last"
         return RuntimeFault(
             f"{self.function.name}: the bytecode cannot be run ({shown}; the outermost activation "
             f"is at instruction {place}: {text}); the file that it is from was changed, or weft "
@@ -221,20 +169,24 @@ class Interpreted:
             "a recursion needs an end"
         )
 
-    def call(self, instruction: Instruction, frame: _Frame) -> _Frame | None:
+    def call(self, here: int, instruction: Instruction, frame: Frame) -> Frame | None:
         """Carry out a call; or the frame of a callee that is bytecode as well."""
-        _, target, callee, operands = instruction
-        arguments = [frame.value(item) for item in operands]
-        entered = self.entered(callee, arguments, frame)
+        _, target, callee, _ = instruction
+        arguments, direct = read(frame.prepared, here, frame), frame.prepared.direct[here]
+        machine, entered = self.machine, None
+        if direct is not None and machine.instrument is None and machine.recorder is None:
+            value = direct(*arguments)
+        else:
+            entered = self.entered(callee, arguments, frame)
+            value = self.observed(callee, arguments, frame) if entered is None else None
         if entered is None:
-            value = self.observed(callee, arguments, frame)
             if target >= 0:
                 frame.registers[target] = value
         return entered
 
     def entered(
-        self, callee: tuple[str, Any], arguments: list[object], frame: _Frame
-    ) -> _Frame | None:
+        self, callee: tuple[str, Any], arguments: Sequence[object], frame: Frame
+    ) -> Frame | None:
         """The frame for a callee that is bytecode of this machine.
 
         None for any other callee, and where an instrument has to see the call.
@@ -254,7 +206,7 @@ class Interpreted:
         return function.activation([*arguments, *captured])
 
     def observed(
-        self, callee: tuple[str, object], arguments: list[object], frame: _Frame
+        self, callee: tuple[str, object], arguments: Sequence[object], frame: Frame
     ) -> object:
         """Call what an instruction names, observed by the machine's instrument if there is one."""
         function, name = self.resolve(callee, frame)
@@ -270,7 +222,7 @@ class Interpreted:
         instrument(function, name, False, result, *arguments)
         return result
 
-    def resolve(self, callee: tuple[str, Any], frame: _Frame) -> tuple[Callable[..., Any], str]:
+    def resolve(self, callee: tuple[str, Any], frame: Frame) -> tuple[Callable[..., Any], str]:
         """The Python callable of a callee and its name."""
         kind, name = callee
         machine = self.machine
@@ -296,14 +248,13 @@ class Interpreted:
             kernels = machine.executable.kernels
             return lambda kernel, *given: kernels[kernel](*given[:-1], *given[-1]), name
         if name == "detach":
-            return lambda value: _detached(value, frame.constant_ids), name
+            return partial(detached, constants=frame.prepared.constant_ids), name
         if name == "alloc_shape_heap":
             return alloc_shape_heap, name
         return BUILTINS[name], name
 
 
-def _returned(frame: _Frame, instruction: Instruction) -> object:
-    """The value of a return; constants in it are copied, for the caller may write into it."""
-    result = frame.value(instruction[1])
-    nested = isinstance(result, tuple) and any(isinstance(item, tuple) for item in result)
-    return (_detached_nested if nested else _detached)(result, frame.constant_ids)
+def read(prepared: Prepared, here: int, frame: Frame) -> Any:
+    """What the instruction at a place reads: the operands of a call, or one value."""
+    reads = prepared.reads[here]
+    return None if reads is None else reads(frame)

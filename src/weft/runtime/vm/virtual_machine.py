@@ -26,8 +26,9 @@ from weft.runtime.vm import (  # noqa: F401 - they register what compiled code c
     rows,
     sequences,
 )
-from weft.runtime.vm.bytecode import VMFunction, last_uses
+from weft.runtime.vm.bytecode import VMFunction
 from weft.runtime.vm.executable import Executable, first_names
+from weft.runtime.vm.frames import Prepared
 from weft.runtime.vm.interpreter import (
     Closure,
     Interpreted,
@@ -88,7 +89,7 @@ class VirtualMachine:
         self.instrument: Callable[..., object] | None = None
         self.recorder: Recorder | None = None
         self._saved: dict[str, tuple[str, tuple[object, ...], bool]] = {}
-        self._last_uses: dict[str, Any] = {}
+        self._prepared: dict[str, Prepared] = {}
         self._inputs: dict[str, tuple[object, ...]] = {}
         self._outputs: dict[str, object] = {}
         self._callables: dict[str, Callable[..., object]] = {}
@@ -146,12 +147,13 @@ class VirtualMachine:
             self._callables[name] = runner
         return runner
 
-    def last_uses(self, function: VMFunction) -> Any:
-        """``weft.runtime.vm.bytecode.last_uses`` of a function of this machine."""
-        uses = self._last_uses.get(function.name)
-        if uses is None:
-            uses = self._last_uses[function.name] = last_uses(function.code)
-        return uses
+    def prepared(self, function: VMFunction) -> Prepared:
+        """The instructions of a function of this machine, prepared at the first call of it."""
+        known = self._prepared.get(function.name)
+        if known is None:
+            constants, kernels = self.executable.program.constants, self.executable.kernels
+            known = self._prepared[function.name] = Prepared(function, constants, kernels)
+        return known
 
     def make_tensor_call(
         self,
