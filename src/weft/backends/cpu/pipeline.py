@@ -38,6 +38,7 @@ from weft.relax.transform.layout.join_pixels import JoinPixels
 from weft.relax.transform.layout.offset_integers import OffsetIntegers
 from weft.relax.transform.layout.pad_channels import PadChannels
 from weft.relax.transform.layout.rewrite_conv_transpose import RewriteConvTranspose
+from weft.relax.transform.layout.scale_after_product import ScaleAfterProduct
 from weft.relax.transform.layout.scale_weights import ScaleWeights
 from weft.relax.transform.layout.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
 from weft.relax.transform.layout.widen_integers import WidenIntegers
@@ -115,6 +116,7 @@ GRAPH: tuple[Pass, ...] = (
     RewriteConvTranspose(),  # makes convolutions, which the passes below improve
     ScaleWeights(),  # before channels are in blocks
     DequantizeAfterProduct(),  # while weights are bytes
+    ScaleAfterProduct(),  # after DequantizeAfterProduct, which takes products of two such operands
     OffsetIntegers(),  # before WidenIntegers: keeps bytes that have a zero point subtracted bytes
     WidenIntegers(),  # before weights are folded
     PadChannels(),  # before BlockChannels: pads channels to whole blocks

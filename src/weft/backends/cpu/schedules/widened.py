@@ -1,10 +1,10 @@
 """Narrow weights of a tiled reduction: where they become float32.
 
-A product of float32 data and bfloat16 or float16 weights converts a weight whenever it loads it. In
-a tile that takes an instruction or two for each vector of weights, beside a multiply-add for each
-row. If few tiles use a panel, that hides behind the wait for the panel to come from memory, which
-is half as long as for float32. If many tiles use it, the panel is converted once, to float32 in the
-second cache, just before them.
+A product of float32 data and weights in bfloat16, float16 or int8 converts a weight whenever it
+loads it. In a tile that takes an instruction or two for each vector of weights, beside a
+multiply-add for each row. If few tiles use a panel, that hides behind the wait for the panel to
+come from memory, which is half as long as for float32 or less. If many tiles use it, the panel is
+converted once, to float32 in the second cache, just before them.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def widen_panels(
 
 
 def is_narrow(dtype: DataType) -> bool:
-    """Whether a type is one of the floats that are converted to float32 to compute with them."""
-    return dtype.is_float and dtype.bits == 16
+    """Whether numbers of a type are converted to float32 to compute with them."""
+    return (dtype.is_float and dtype.bits == 16) or dtype == "int8"
 
 
 def tiles_of_rows(nest: Nest, roles: Roles, sizes: Sizes) -> int | None:

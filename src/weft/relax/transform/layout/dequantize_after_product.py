@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from weft.ir.functor import collect
@@ -33,13 +32,11 @@ from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.block_channels import blocks_of
 from weft.relax.transform.layout.byte_products import multiplies_exactly
 from weft.relax.transform.layout.centred import (
-    Centred,
-    centred_of,
     dtype_of,
     known,
     sizes_of,
-    value_of,
 )
+from weft.relax.transform.layout.dequantized import Dequantized, dequantized_of
 from weft.relax.transform.layout.winograd_choice import (
     Offer,
     affordable,
@@ -71,15 +68,6 @@ _BYTE_PAIRS: Final = (1.9, 1)
 """The same of bytes whose pairs int16 holds: eight times four take three instructions."""
 
 
-@dataclass(frozen=True)
-class _Dequantized:
-    """``(numbers - zero) * scale``, with its axes permuted by ``axes`` if that is given."""
-
-    integers: Centred
-    scale: Expr
-    axes: tuple[int, ...] | None = None
-
-
 class _Mover(PyExprMutator):
     def __init__(self, staying: Container[int]) -> None:
         super().__init__()
@@ -92,7 +80,7 @@ class _Mover(PyExprMutator):
             return product
         if dtype_of(product) != "float32" or id(call) in self.staying:
             return product
-        operands = [self.dequantized(arg) for arg in product.args]
+        operands = [dequantized_of(arg, self.lookup_binding) for arg in product.args]
         parts = [operand for operand in operands if operand is not None]
         check = _matmul_scales if product.op is _MATMUL else _conv2d_scales
         if len(parts) < len(operands) or not _is_short(product, parts):
@@ -102,28 +90,7 @@ class _Mover(PyExprMutator):
             return product
         return self.moved(call, product, parts, (left, right))
 
-    def dequantized(self, expr: Expr) -> _Dequantized | None:
-        """An operand as bytes with a zero point and a scale; None if it has another form."""
-        value = value_of(expr, self.lookup_binding)
-        if not isinstance(value, Call):
-            return None
-        if value.op is _PERMUTE:
-            inner, axes = self.dequantized(value.args[0]), value.attrs["axes"]
-            if inner is None or inner.axes is not None:
-                return None
-            order = reversed(range(value.struct_info.ndim)) if axes is None else map(int, axes)
-            return replace(inner, axes=tuple(order))
-        if value.op is not _MULTIPLY:
-            return None
-        for numbers, scale in (value.args, reversed(value.args)):
-            cast = value_of(numbers, self.lookup_binding)
-            if isinstance(cast, Call) and cast.op is _ASTYPE and dtype_of(cast) == "float32":
-                centred = centred_of(cast.args[0], self.lookup_binding)
-                if centred is not None and sizes_of(centred.numbers) == sizes_of(value):
-                    return _Dequantized(centred, scale)
-        return None
-
-    def scale(self, part: _Dequantized) -> Expr | None:
+    def scale(self, part: Dequantized) -> Expr | None:
         """The scale, permuted as the operand is; None if it has another rank."""
         sizes = sizes_of(part.scale)
         if part.axes is None or not sizes:
@@ -133,7 +100,7 @@ class _Mover(PyExprMutator):
         return self.builder_.emit(op.permute_dims(part.scale, part.axes))
 
     def moved(
-        self, given: Call, call: Call, parts: Sequence[_Dequantized], scales: tuple[Expr, Expr]
+        self, given: Call, call: Call, parts: Sequence[Dequantized], scales: tuple[Expr, Expr]
     ) -> Expr:
         """The sums in integers, scaled after; ``given`` is the call before its operands changed."""
         del given  # _Offers looks at it
@@ -146,7 +113,7 @@ class _Mover(PyExprMutator):
         factor = emit(op.multiply(left, right))
         return op.multiply(emit(op.astype(total, "float32")), factor)
 
-    def integers(self, part: _Dequantized) -> Expr:
+    def integers(self, part: Dequantized) -> Expr:
         emit, integers = self.builder_.emit, part.integers
         numbers = emit(op.astype(integers.numbers, "int16"))
         if integers.zero is not None:
@@ -165,7 +132,7 @@ class _Offers(_Mover):
         """By the ``id`` of a convolution."""
 
     def moved(
-        self, given: Call, call: Call, parts: Sequence[_Dequantized], scales: tuple[Expr, Expr]
+        self, given: Call, call: Call, parts: Sequence[Dequantized], scales: tuple[Expr, Expr]
     ) -> Expr:
         """Remember the forms that take fewer cycles than integers."""
         sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
@@ -218,7 +185,7 @@ def _conv2d_scales(call: Call, left: Expr, right: Expr) -> bool:
     return not sizes or (len(sizes) == 4 and sizes[1:] == [1, 1, 1])
 
 
-def _is_short(call: Call, parts: Sequence[_Dequantized]) -> bool:
+def _is_short(call: Call, parts: Sequence[Dequantized]) -> bool:
     """Whether no sum overflows int32 even if all operands have their largest values."""
     sizes = sizes_of(call.args[0]) if call.op is _MATMUL else sizes_of(call.args[1])
     steps = (sizes or [None])[-1:] if call.op is _MATMUL else (sizes or [None])[1:]

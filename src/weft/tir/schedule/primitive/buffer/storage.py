@@ -244,8 +244,8 @@ def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
 def unsafe_set_dtype(self: Session, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
     """Store a buffer that a block writes in another type; each load and store converts.
 
-    Unsafe: values that the new type does not hold change. Where a float is loaded from a wider type
-    and converted to that, no conversion is left.
+    Unsafe: values that the new type does not hold change. Where a number is loaded from a wider
+    type of floats and converted to that, no conversion is left.
 
     Args:
         block: a block that writes the buffer, or its name.
@@ -338,12 +338,10 @@ class _Retyped(_Replaced):
 
 
 def _holds(wide: DataType, narrow: DataType) -> bool:
-    """Whether a type of floats has all numbers of another one."""
-    return (
-        wide.is_float
-        and narrow.is_float
-        and (wide.bits == 64 or (wide.bits == 32 and narrow.bits <= 16))
-    )
+    """Whether a type of floats has all numbers of another type, of floats or of integers."""
+    is_number = narrow.is_float or narrow.is_int or narrow.is_uint
+    most = {64: 32, 32: 16}.get(wide.bits, 0)
+    return wide.is_float and is_number and narrow.bits <= most
 
 
 # ---- storage_align

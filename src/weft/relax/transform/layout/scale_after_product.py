@@ -1,0 +1,101 @@
+"""ScaleAfterProduct: products of floats with dequantized weights multiply the bytes.
+
+Before: ``matmul(x, astype(w, "float32") * s)`` with ``x`` in float32 and constant weights ``w`` in
+int8, which have no scale, one, or one for each column. After: ``matmul(x, w, out_dtype="float32") *
+s``. A kernel converts a weight when it multiplies it, as those of 16 bits (``NarrowWeights``), so
+that a call reads a quarter of the memory and converts no matrix before it multiplies.
+
+Weights that FoldConstant turns into floats stay as they are: they are small.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from weft.ir.node import expect
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import Call, Constant, Expr, Function, const
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.transform.graph.fold_constant import LIMIT
+from weft.relax.transform.layout.centred import dtype_of, known, sizes_of
+from weft.relax.transform.layout.dequantized import Dequantized, dequantized_of
+from weft.relax.transform.passes import make_function_pass
+from weft.runtime.weight_names import inherit_name
+
+_MATMUL: Final = Op.get("relax.matmul")
+_FLOAT_BYTES: Final = 4
+
+
+class _Scaler(PyExprMutator):
+    def visit_call_(self, call: Call) -> Expr:
+        product = expect(super().visit_call_(call), Call)
+        if not isinstance(product, Call) or product.op is not _MATMUL:
+            return product
+        data, weights = product.args
+        sizes = sizes_of(data)
+        if {dtype_of(data), dtype_of(product)} != {"float32"} or sizes is None or len(sizes) < 2:
+            return product
+        part = dequantized_of(weights, self.lookup_binding)
+        numbers = None if part is None else self.numbers(part)
+        if part is None or numbers is None:
+            return product
+        scale = self.scale_of_columns(part)
+        if scale is None:
+            return product
+        bytes_ = self.permuted(numbers, part)
+        whole = Call(product.op, [data, bytes_], product.attrs.updated(out_dtype="float32"))
+        if isinstance(scale, Constant) and not sizes_of(scale) and scale.data.numpy() == 1:
+            return whole
+        return op.multiply(self.builder_.emit(whole), scale)
+
+    def numbers(self, part: Dequantized) -> Constant | None:
+        """The weights less their zero point, if they are a large constant that int8 holds."""
+        weights = known(part.integers.numbers, self.lookup_binding)
+        if weights is None or weights.data.numpy().ndim != 2:
+            return None
+        values, zero = weights.data.numpy(), part.integers.zero
+        if values.size * _FLOAT_BYTES <= LIMIT:
+            return None
+        if zero is not None:
+            point = known(zero, self.lookup_binding)
+            if point is None:
+                return None
+            values = values.astype(np.int32) - point.data.numpy().astype(np.int32)
+        if values.dtype == np.int8:
+            return weights
+        if values.min() < -128 or values.max() > 127:
+            return None
+        centred = const(values.astype(np.int8))
+        inherit_name(centred.data, [weights.data])
+        return centred
+
+    def scale_of_columns(self, part: Dequantized) -> Expr | None:
+        """The scale of the product's columns; None if that of the weights differs along rows."""
+        sizes, axes = sizes_of(part.scale), part.axes or (0, 1)
+        if sizes is None or len(sizes) > 2:
+            return None
+        if len(sizes) == 2:
+            return self.permuted(part.scale, part) if sizes[axes[0]] == 1 else None
+        return part.scale if sizes in ([], [1]) or axes == (0, 1) else None
+
+    def permuted(self, expr: Expr, part: Dequantized) -> Expr:
+        if part.axes in (None, (0, 1)):
+            return expr
+        return self.builder_.emit(op.permute_dims(expr, part.axes))
+
+
+def _scaled(func: Function) -> Function:
+    if func.attrs.get("Primitive"):
+        return func
+    rewritten = _Scaler().visit_expr(func)
+    return func if rewritten is func else remove_all_unused(rewritten)
+
+
+def ScaleAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
+    """Multiply floats with the bytes of dequantized weights, and scale the products."""
+    return make_function_pass("ScaleAfterProduct", _scaled)
