@@ -178,6 +178,18 @@ def _grouped_matmul(p: Pool) -> str | None:
     return f"op.grouped_matmul({x.name}, {weight}, {p.constant(np.array(ends))})"
 
 
+def _block_scaled_matmul(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.is_float and v.ndim >= 1 and 1 <= v.shape[-1] <= 16)
+    if x is None:
+        return None
+    blocks = p.r.choice([count for count in (1, 2, 4) if x.shape[-1] % count == 0])
+    columns = p.r.choice((1, 3, 8))
+    shape = (blocks, x.shape[-1] // blocks, columns)
+    numbers = [p.r.randint(-8, 7) for _ in range(int(np.prod(shape)))]
+    weight = p.constant(np.array(numbers, "int8").reshape(shape))
+    return f"op.block_scaled_matmul({x.name}, {weight}, {p.weights((blocks, columns), x.dtype)})"
+
+
 def _unfold(p: Pool) -> str | None:
     x = p.pick(lambda v: v.ndim >= 1 and min(v.shape) >= 2 and v.array.size <= 32)
     return None if x is None else f"op.unfold({x.name}, {p.axis(x)}, 2, {p.r.randint(1, 2)})"
@@ -201,6 +213,7 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "logcumsumexp": _logcumsumexp, "image.weighted_taps": _weighted_taps, "linspace": _linspace,
     "nn.im2col": _im2col, "nn.col2im": _col2im, "nn.lrn": _lrn,
     "reverse_sequence": _reverse_sequence, "unfold": _unfold, "grouped_matmul": _grouped_matmul,
+    "block_scaled_matmul": _block_scaled_matmul,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""
 

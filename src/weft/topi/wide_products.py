@@ -36,6 +36,23 @@ def matmul(a: Tensor, b: Tensor, out_dtype: str | None) -> Tensor:
     return rounded(te.compute(shape, element, name="matmul"), dtype)
 
 
+def block_scaled_matmul(data: Tensor, weight: Tensor, scales: Tensor) -> Tensor:
+    """Rows times a matrix of bytes, each block of whose rows has scales (as GPTQ and AWQ store it).
+
+    (..., blocks * size), (blocks, size, columns) and (blocks, columns) give (..., columns).
+    """
+    blocks, size, columns = weight.shape
+    kind = str(wide(data.dtype))
+
+    def element(*indices: PrimExpr) -> PrimExpr:
+        b, k = te.reduce_axis((0, blocks), name="b"), te.reduce_axis((0, size), name="k")
+        scaled = weight(b, k, indices[-1]).astype(kind) * scales(b, indices[-1]).astype(kind)
+        return te.sum(data(*indices[:-1], b * size + k).astype(kind) * scaled, axis=[b, k])
+
+    product = te.compute([*data.shape[:-1], columns], element, name="block_scaled_matmul")
+    return rounded(product, DataType(data.dtype))
+
+
 def rounded(whole: Tensor, dtype: DataType) -> Tensor:
     """A product converted to its type, if it was summed in a wider one."""
     return whole if whole.dtype == dtype else cast(whole, str(dtype))

@@ -74,7 +74,28 @@ def grouped():
     yield case(5, 4, 3, [2, 5], dtype="float64", note="float64")
 
 
-TABLE = Table([*products(), *sums(), *grouped()])
+def block_scaled():
+    def of_all(data, weight, scales):
+        return data @ (weight * scales[:, None, :]).reshape(-1, weight.shape[2])
+
+    def case(rows, blocks, size, columns, sizes=({},), kind="int8", dtype="float32", note=""):
+        given = [
+            t(*rows, blocks * size, dtype=dtype), t(blocks, size, columns, dtype=kind),
+            t(blocks, columns, dtype=dtype, fill=positive),
+        ]  # fmt: skip
+        return Case("block_scaled_matmul", op.block_scaled_matmul, given, of_all, sizes, note=note)
+
+    yield case(("n",), 3, 16, 20, N)
+    yield case((2, "n"), 4, 32, 70, N, note="a batch")
+    yield case((), 2, 8, 5, note="a vector")
+    yield case((1,), 5, 32, 33, note="one row")
+    yield case((3,), 1, 7, 1, note="one block, one column")
+    yield case((9,), 2, 16, 24, kind="uint8", note="uint8")
+    yield case((4,), 40, 64, 6, dtype="float16", note="float16")
+    yield case((4,), 2, 8, 6, dtype="float64", note="float64")
+
+
+TABLE = Table([*products(), *sums(), *grouped(), *block_scaled()])
 
 
 @SAMPLED
@@ -95,6 +116,23 @@ def test_ellipsis_is_deduced(infer):
         infer(lambda a: op.einsum([a], "ij->i"), tensor(2, 1, 3))
     with pytest.raises(ValueError, match="an unknown or repeated letter"):
         infer(lambda a: op.einsum([a], "ij->ik"), tensor(2, 3))
+
+
+def test_block_scaled_matmul_refuses_what_does_not_agree(infer):
+    def tensor(*dims, dtype="float32"):
+        return relax.TensorStructInfo(dims, dtype)
+
+    made, scales = tensor(2, 4, 3, dtype="int8"), tensor(2, 3)
+    assert infer(op.block_scaled_matmul, tensor(5, 8), made, scales) == tensor(5, 3)
+    for given, message in (
+        ((tensor(5, 9), made, scales), "2 blocks of 4 elements, got 9"),
+        ((tensor(5, 8), made, tensor(3, 3)), r"scales of shape \(2, 3\), got"),
+        ((tensor(5, 8), tensor(2, 4, 3), scales), "weight: expected int8 or uint8, got float32"),
+        ((tensor(dtype="float32"), made, scales), "at least 1 dimension, got 0"),
+        ((tensor(5, 8, dtype="int32"), made, tensor(2, 3, dtype="int32")), "floats, got int32"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            infer(op.block_scaled_matmul, *given)
 
 
 def test_grouped_matmul_refuses_what_does_not_agree(infer):

@@ -330,6 +330,7 @@ SPECIAL = {
     "masked_scatter": [T(3), T(3, dtype="bool"), T(3)],
     "outer": [T(3), T(4)],
     "grouped_matmul": [T(7, 3), T(2, 3, 4), T(2, dtype="int32")],
+    "block_scaled_matmul": [T(7, 6), T(2, 3, 4, dtype="int8"), T(2, 4)],
     "couple_pairs": [T(5, 3, 3)],
     "linalg.solve": [T(3, 3), T(3, 2)],
     **{f"linalg.{name}": [T(2, 3, 3)] for name in ("inv", "det", "slogdet", "matrix_exp")},

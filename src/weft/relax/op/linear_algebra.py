@@ -121,6 +121,46 @@ def grouped_matmul(data: Expr, weight: Expr, ends: Expr) -> None:
     """
 
 
+def infer_block_scaled_matmul(call: Call) -> TensorStructInfo:
+    """(..., depth), (blocks, size, columns) and (blocks, columns) give (..., columns)."""
+    data, weight, scales = tensor(call, 0), check_rank(call, 1, 3), check_rank(call, 2, 2)
+    dtype = common_dtype(call, [data, scales])
+    if not dtype.is_float:
+        fail(call, f"expected data and scales of floats, got {dtype}")
+    if weight.dtype not in (VOID, "int8", "uint8"):
+        fail(call, f"weight: expected int8 or uint8, got {weight.dtype}")
+    rows, numbers, factors = dims_of(data), dims_of(weight), dims_of(scales)
+    if data.ndim == 0:
+        fail(call, "expected at least 1 dimension, got 0")
+    if numbers and factors and (differ(numbers[0], factors[0]) or differ(numbers[2], factors[1])):
+        fail(call, f"expected scales of shape {show_dims([numbers[0], numbers[2]])}, got {scales}")
+    if rows and numbers and differ(rows[-1], numbers[0] * numbers[1]):
+        fail(call, f"expected {numbers[0]} blocks of {numbers[1]} elements, got {rows[-1]}")
+    if rows is None or numbers is None:
+        return result(None, dtype, data.ndim, data.vdevice)
+    return result([*rows[:-1], numbers[2]], dtype, vdevice=data.vdevice)
+
+
+def _blocks(call: Call) -> Required:
+    """The depth of the data, and the shape of the scales, are those of the weight's blocks."""
+    rows, (blocks, size, columns) = dims(call.args[0]), dims(call.args[1])
+    return {0: [*rows[:-1], blocks * size], 2: [blocks, columns]}
+
+
+@operator(
+    "relax.block_scaled_matmul",
+    infer_block_scaled_matmul,
+    te=wide_products.block_scaled_matmul,
+    requires=_blocks,
+    numpy=reference.block_scaled_matmul,
+)
+def block_scaled_matmul(data: Expr, weight: Expr, scales: Expr) -> None:
+    """The product with a matrix of bytes, each block of whose rows has a scale for each column.
+
+    ``weight[b, i, j] * scales[b, j]`` is the element in row ``b * size + i`` and column ``j``.
+    """
+
+
 def linear(
     data: Expr, weight: Expr, bias: Expr | None = None, out_dtype: str | None = None
 ) -> Expr:

@@ -6,6 +6,7 @@ from onnx import TensorProto, helper
 
 from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
+from weft.relax.frontend.onnx.operators.microsoft import unpacked
 
 pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
@@ -127,6 +128,39 @@ def test_weights_of_four_bits_are_unpacked():
     np.testing.assert_allclose(
         run(from_onnx(proto), a), a @ ((weight - 8) * scales[:, None]).T, rtol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("bits", "depth", "size", "zeros", "stays"),
+    [(4, 64, 32, None, True), (4, 64, 16, "uint8", True), (2, 64, 16, None, True),
+     (8, 64, 32, None, True), (8, 64, 32, "uint8", False), (4, 72, 16, None, False),
+     (4, 64, 32, "float32", False)],
+)  # fmt: skip
+def test_packed_weights_stay_bytes_where_int8_holds_them(bits, depth, size, zeros, stays):
+    """Zero points of bytes may lie far away, those of floats between numbers, and the last block
+    of a row may be short: then the matrix is made of floats at import."""
+    rng, columns, blocks = np.random.default_rng(bits), 6, -(-depth // size)
+    packed = rng.integers(0, 256, (columns, blocks, size * bits // 8), "uint8")
+    scales = rng.uniform(0.5, 1, (columns, blocks)).astype("float32")
+    constants, points = {"b": packed, "s": scales.reshape(-1)}, np.full((columns, blocks), 1.0)
+    points = points * (1 << (bits - 1))
+    if zeros == "float32":
+        points = rng.uniform(0, 3, (columns, blocks)).astype("float32")
+        constants["z"] = points
+    elif zeros is not None:
+        constants["z"] = rng.integers(0, 256, (columns, -(-blocks * bits // 8)), "uint8")
+        points = unpacked(constants["z"], bits)[:, :blocks]
+    made = node("MatMulNBits", "a b s z" if zeros else "a b s", "y", domain="com.microsoft",
+                K=depth, N=columns, bits=bits, block_size=size)  # fmt: skip
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    proto = model([made], [info("a", shape=["n", depth])], ["y"], constants=constants,
+                  imports=imports)  # fmt: skip
+    module = from_onnx(proto)
+    assert ("block_scaled_matmul" in module.script()) == stays
+    numbers = unpacked(packed, bits).reshape(columns, blocks, size).astype("float64")
+    matrix = ((numbers - points[..., None]) * scales[..., None]).reshape(columns, -1)[:, :depth]
+    a = uniform(3, depth)
+    np.testing.assert_allclose(run(module, a), a @ matrix.T, rtol=1e-4)
 
 
 def test_softmax_of_quantized_numbers_is_that_of_its_own_opset():

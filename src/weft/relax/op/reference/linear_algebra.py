@@ -24,6 +24,13 @@ def grouped_matmul(data: np.ndarray, weight: np.ndarray, ends: np.ndarray) -> np
     return whole
 
 
+@quiet
+def block_scaled_matmul(data: np.ndarray, weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """The product with the matrix of all blocks."""
+    matrix = weight.astype("float64") * scales.astype("float64")[:, None, :]
+    return matmul(wide(data), matrix.reshape(-1, weight.shape[2]))
+
+
 def einsum(operands: Sequence[np.ndarray], subscripts: str) -> np.ndarray:
     """numpy's einsum."""
     return np.asarray(np.einsum(subscripts, *[wide(item) for item in operands]))

@@ -216,7 +216,7 @@ def matmul_n_bits(
     block_size: int = 32,  # noqa: N803 - ONNX's names
     accuracy_level: int = 0,  # noqa: ARG001 - a hint: sums are always float32 here
 ) -> Expr:
-    """A times the transpose of a matrix (N, K) of small integers, which is unpacked at import."""
+    """A times the transpose of a matrix (N, K) of small integers, which become bytes at import."""
     if g_idx is not None:
         context.fail("its input g_idx is not supported")
     if bits not in (2, 4, 8):
@@ -229,11 +229,24 @@ def matmul_n_bits(
         offset = context.array(zeros, "zero_points").reshape(N, -1)
         if offset.dtype == np.uint8:
             offset = unpacked(offset, bits)[:, :blocks]
-    numbers = unpacked(packed, bits).reshape(N, blocks, block_size).astype("float32")
-    centred = numbers - offset.astype("float32")[..., None]
-    weight = (centred * factors[..., None]).reshape(N, -1)[:, :K]
-    matrix = context.constant(np.ascontiguousarray(weight.T).astype(a.dtype)).expr
-    return added(context, context.emit(op.matmul(a.expr, matrix)), bias)
+    numbers = unpacked(packed, bits).reshape(N, blocks, block_size)
+    centred = numbers.astype("float32") - offset.astype("float32")[..., None]
+    if blocks * block_size == K and is_int8(centred):
+        # (N, blocks, size) to (blocks, size, N): bytes stay bytes, and are scaled as they multiply.
+        weight = context.constant(np.ascontiguousarray(centred.transpose(1, 2, 0)).astype("int8"))
+        scale = context.constant(np.ascontiguousarray(factors.T).astype(a.dtype))
+        product = op.block_scaled_matmul(a.expr, weight.expr, scale.expr)
+    else:
+        whole = (centred * factors[..., None]).reshape(N, -1)[:, :K]
+        matrix = context.constant(np.ascontiguousarray(whole.T).astype(a.dtype))
+        product = op.matmul(a.expr, matrix.expr)
+    return added(context, context.emit(product), bias)
+
+
+def is_int8(numbers: np.ndarray) -> bool:
+    """Whether int8 holds all numbers: zero points may be floats, and those of bytes move far."""
+    least, greatest = numbers.min(initial=0), numbers.max(initial=0)
+    return bool(least >= -128 and greatest <= 127 and (numbers == np.rint(numbers)).all())
 
 
 def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
