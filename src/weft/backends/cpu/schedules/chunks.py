@@ -15,7 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from weft.backends.cpu.schedules.order import Order, Side, Tiles, cycles_of, cycles_of_loops
+from weft.backends.cpu.schedules.order import (
+    Order,
+    Side,
+    Tiles,
+    cycles_of,
+    cycles_of_loops,
+    lost_share,
+)
 from weft.backends.cpu.schedules.tile_order import Traffic
 from weft.target.machine import Machine
 
@@ -23,6 +30,9 @@ _SHARE: Final = 0.75
 """The part of the second cache that is counted on; other data and conflicts take the rest."""
 _NEAR: Final = 64
 """Bytes of the result that the second cache reads or writes in a cycle, beside multiply-adds."""
+_RESTART: Final = 30
+"""Cycles between two blocks of a tile, beside those bytes: sums that must be complete before they
+are stored, and the end of a loop."""
 _GAIN: Final = 0.97
 """Blocks are worth their code if they take at most this share of the cycles without them."""
 _BYTES: Final = 4
@@ -67,15 +77,17 @@ def _cycles_without(machine: Machine, traffic: Traffic, order: Order) -> float:
     """The cycles of an order without blocks.
 
     If two panels and what the rows read do not fit the second cache, the rows' operand comes again
-    for each panel, and panels that were fetched ahead are lost before they are used.
+    for each panel, as far as it has been replaced since, and panels that were fetched ahead are
+    lost before they are used.
     """
     columns, rows = traffic.columns, traffic.rows
     usual = cycles_of(machine, columns, rows, traffic.cycles, order, traffic.outer)
     seldom, often = (rows, columns) if order.by_row else (columns, rows)
-    panels = 2 * seldom.size // seldom.count
-    if panels + often.size // order.groups <= machine.l2 * _SHARE:
+    needed = 2 * seldom.size // seldom.count + often.size // order.groups
+    if needed <= machine.l2 * _SHARE:
         return usual
-    far = often.size * seldom.count + 2 * seldom.size * order.groups
+    again = int(often.size * seldom.count * lost_share(machine, needed))
+    far = again + 2 * seldom.size * order.groups
     loops = (*traffic.outer, *seldom.tiles)
     return max(usual, cycles_of_loops(machine, loops, traffic.cycles, far))
 
@@ -104,6 +116,6 @@ def _cycles(machine: Machine, traffic: Traffic, blocks: int, chunks: Chunks) -> 
     if needed > machine.l2 * _SHARE:
         return None
     far = rows.size * chunks.columns + columns.size * chunks.rows
-    near = 2 * result * blocks / _NEAR
+    near = 2 * result * blocks / _NEAR + rows.count * columns.count * blocks * _RESTART
     loops = (*traffic.outer, Tiles(chunks.rows), Tiles(chunks.columns))
     return cycles_of_loops(machine, loops, traffic.cycles + near, far)

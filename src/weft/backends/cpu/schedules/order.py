@@ -171,8 +171,21 @@ def _in_group(tiles: tuple[Tiles, ...], groups: int) -> tuple[Tiles, ...]:
 
 def _far(machine: Machine, seldom: Side, often: Side, groups: int) -> int:
     """The bytes that come from beyond the second cache, half of which a group may fill."""
-    stays = often.size // groups <= machine.l2 // 2
-    return often.size * (1 if stays else seldom.count) + seldom.size * groups
+    group, panels = often.size // groups, 2 * seldom.size // seldom.count
+    lost = 0.0 if group <= machine.l2 // 2 else lost_share(machine, group + panels)
+    return int(often.size * (1 + (seldom.count - 1) * lost)) + seldom.size * groups
+
+
+def lost_share(machine: Machine, needed: int) -> float:
+    """The share of ``needed`` bytes, read again and again, that has left the second cache since.
+
+    Lines are replaced nearly at random, so some of a run that is too long are still there.
+
+    >>> machine = Machine(2, 512, 32, 2, 32 << 10, 1 << 20, 32 << 20)
+    >>> lost_share(machine, 1 << 20), lost_share(machine, 2 << 20)
+    (0.0, 0.75)
+    """
+    return 1 - min(machine.l2 / needed, 1.0) ** 2
 
 
 def share_of_busiest(loops: Sequence[Tiles], cores: int) -> float:
