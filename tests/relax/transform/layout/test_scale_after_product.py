@@ -116,3 +116,59 @@ def test_no_call_converts_a_matrix():
 )
 def test_other_weights_stay(dtype, scale, zero, shape):
     assert not is_changed(module_of(5, weights_of(dtype, shape), scale, zero))
+
+
+def blocked_module(rows, weights, factors, size, axis, zero=None, turned=False):
+    """A product with weights whose blocks along an axis have scales, and maybe zero points."""
+    depth = weights.shape[1 if turned else 0]
+    x = relax.Var("x", relax.TensorStructInfo((rows, depth), "float32"))
+    builder = relax.BlockBuilder()
+    emit = builder.emit
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            wide = emit(op.astype(relax.const(weights), "int32"))
+            if zero is not None:
+                point = emit(op.astype(relax.const(zero), "int32"))
+                wide = emit(op.subtract(wide, emit(op.repeat(point, size, axis))))
+            scale = emit(op.repeat(relax.const(factors), size, axis))
+            real = emit(op.multiply(emit(op.astype(wide, "float32")), scale))
+            if turned:
+                real = emit(op.permute_dims(real))
+            out = builder.emit_output(emit(op.matmul(x, real)))
+        builder.emit_func_output(out)
+    return builder.finalize()
+
+
+def has_blocks(mod):
+    calls = collect(ScaleAfterProduct()(mod)["main"], Call)
+    return "relax.block_scaled_matmul" in [call.op.name for call in calls]
+
+
+@pytest.mark.parametrize("rows", [1, 5, Var("n", "int64")])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_blocks_with_scales_of_their_own(kind, turned, rows):
+    size, axis = 40, 1 if turned else 0
+    shape = (COLUMNS, DEPTH) if turned else (DEPTH, COLUMNS)
+    few = tuple([extent // size if at == axis else extent for at, extent in enumerate(shape)])
+    weights = RNG.integers(0, 16, shape).astype(kind)
+    zero = RNG.integers(0, 16, few).astype(kind) if kind == "uint8" else None
+    factors = scales(*few)
+    mod = blocked_module(rows, weights, factors, size, axis, zero, turned)
+    assert has_blocks(mod)
+    real = weights.astype("float64")
+    if zero is not None:
+        real -= np.repeat(zero.astype("float64"), size, axis)
+    real *= np.repeat(factors.astype("float64"), size, axis)
+    compiled = weft.compile(mod)
+    for count in (0, 1, 7) if isinstance(rows, Var) else (rows,):
+        x = RNG.standard_normal((count, DEPTH)).astype("float32")
+        wanted = x.astype("float64") @ (real.T if turned else real)
+        atol = 2e-6 * max(np.abs(wanted).max(initial=0), 1)
+        np.testing.assert_allclose(compiled(x), wanted, rtol=0, atol=atol)
+
+
+def test_blocks_of_columns_stay():
+    mod = blocked_module(3, weights_of(), scales(DEPTH, COLUMNS // 40), 40, 1)
+    assert not has_blocks(mod)
+    assert ScaleAfterProduct()(mod)["main"] is mod["main"]

@@ -18,7 +18,9 @@ BYTES: Final = {"int8": (-128, 127), "uint8": (0, 255)}
 """Integer types of one byte -> (least, largest) value."""
 _WIDE: Final = ("int16", "int32", "int64")
 _ASTYPE, _SUBTRACT = Op.get("relax.astype"), Op.get("relax.subtract")
-_MOVING: Final = (Op.get("relax.reshape"), Op.get("relax.expand_dims"))
+_MOVING: Final = tuple(
+    [Op.get(f"relax.{name}") for name in ("reshape", "expand_dims", "repeat", "strided_slice")]
+)
 
 Lookup = Callable[[RelaxExpr], RelaxExpr | None]
 """Variable -> the value it is bound to, or None."""

@@ -2,10 +2,12 @@
 
 Before: ``matmul(x, astype(w, "float32") * s)`` with ``x`` in float32 and constant weights ``w`` in
 int8, which have no scale, one, or one for each column. After: ``matmul(x, w, out_dtype="float32") *
-s``. A kernel converts a weight when it multiplies it, as those of 16 bits (``NarrowWeights``), so
-that a call reads a quarter of the memory and converts no matrix before it multiplies.
+s``. Where each block of 32 rows, say, has scales of its own (``s`` is ``repeat(t, 32, axis=0)``),
+it becomes ``block_scaled_matmul(x, w', t)`` with ``w'`` of shape (blocks, 32, columns).
 
-Weights that FoldConstant turns into floats stay as they are: they are small.
+A kernel converts a weight when it multiplies it, as those of 16 bits (``NarrowWeights``), so that a
+call reads a quarter of the memory and converts no matrix before it multiplies. Weights that
+FoldConstant turns into floats stay as they are: they are small.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.graph.fold_constant import LIMIT
-from weft.relax.transform.layout.centred import dtype_of, known, sizes_of
+from weft.relax.transform.layout.centred import dtype_of, known, sizes_of, value_of
 from weft.relax.transform.layout.dequantized import Dequantized, dequantized_of
 from weft.relax.transform.passes import make_function_pass
 from weft.runtime.weight_names import inherit_name
 
-_MATMUL: Final = Op.get("relax.matmul")
+_MATMUL, _REPEAT, _SLICE = (
+    Op.get(f"relax.{name}") for name in ("matmul", "repeat", "strided_slice")
+)
 _FLOAT_BYTES: Final = 4
 
 
@@ -46,9 +50,9 @@ class _Scaler(PyExprMutator):
             return product
         scale = self.scale_of_columns(part)
         if scale is None:
-            return product
-        bytes_ = self.permuted(numbers, part)
-        whole = Call(product.op, [data, bytes_], product.attrs.updated(out_dtype="float32"))
+            return self.product_of_blocks(data, numbers, part) or product
+        turned = self.permuted(numbers, part)
+        whole = Call(product.op, [data, turned], product.attrs.updated(out_dtype="float32"))
         if isinstance(scale, Constant) and not sizes_of(scale) and scale.data.numpy() == 1:
             return whole
         return op.multiply(self.builder_.emit(whole), scale)
@@ -73,6 +77,36 @@ class _Scaler(PyExprMutator):
         centred = const(values.astype(np.int8))
         inherit_name(centred.data, [weights.data])
         return centred
+
+    def product_of_blocks(self, data: Expr, numbers: Constant, part: Dequantized) -> Expr | None:
+        """The product, if blocks of the rows have known scales of their own."""
+        repeated = self.repeated(part.scale)
+        if repeated is None:
+            return None
+        scales, size, axis = repeated
+        axes = part.axes or (0, 1)
+        matrix, factors = numbers.data.numpy().transpose(axes), scales.data.numpy()
+        if factors.ndim != 2 or axis != axes[0]:
+            return None
+        factors = np.ascontiguousarray(factors.transpose(axes))
+        if (len(factors) * size, factors.shape[1]) != matrix.shape:
+            return None
+        blocks = const(np.ascontiguousarray(matrix).reshape(len(factors), size, -1))
+        inherit_name(blocks.data, [numbers.data])
+        return op.block_scaled_matmul(data, blocks, const(factors))
+
+    def repeated(self, scale: Expr) -> tuple[Constant, int, int] | None:
+        """Known scales, how often each is repeated, and along which axis."""
+        value = value_of(scale, self.lookup_binding)
+        while isinstance(value, Call) and value.op is _SLICE:
+            if sizes_of(value) != sizes_of(value.args[0]):
+                return None
+            value = value_of(value.args[0], self.lookup_binding)
+        if not isinstance(value, Call) or value.op is not _REPEAT or value.attrs["axis"] is None:
+            return None
+        scales = known(value.args[0], self.lookup_binding)
+        axis = int(value.attrs["axis"]) % max(value.struct_info.ndim, 1)
+        return None if scales is None else (scales, int(value.attrs["repeats"]), axis)
 
     def scale_of_columns(self, part: Dequantized) -> Expr | None:
         """The scale of the product's columns; None if that of the weights differs along rows."""
