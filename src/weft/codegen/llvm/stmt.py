@@ -14,7 +14,8 @@ from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
 from weft.tir import expr as e
 from weft.tir import stmt as s
-from weft.tir.lowering.facts import is_call, loop_range
+from weft.tir.expr import is_call
+from weft.tir.lowering.facts import loop_range
 from weft.tir.stmt import ForKind
 
 

@@ -52,7 +52,7 @@ from weft.script.printer.tir_expr import (
 from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
 from weft.tir.buffer import BufferRegion
-from weft.tir.expr import Call, IterVar, Var
+from weft.tir.expr import Call, IterVar, Var, is_call
 from weft.tir.stmt import For, ForKind, SeqStmt, Stmt
 
 
@@ -109,7 +109,7 @@ def _evaluate(node: nodes.Evaluate, d: Docsifier) -> Doc:
 
 def _is_return(value: PrimExpr) -> TypeGuard[Call]:
     """Whether ``return x`` builds this call of ``tir.ret``."""
-    if not isinstance(value, Call) or getattr(value.op, "name", "") != "tir.ret":
+    if not is_call(value, "ret"):
         return False
     return len(value.args) == 1 and call_style(value, "ret") == "plain"
 

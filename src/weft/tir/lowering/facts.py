@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, TypeGuard
+from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import expect
-from weft.ir.op import Op
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import fixed_data
 from weft.tir.lowering.proofs import Bounds
@@ -232,11 +232,6 @@ class FactMutator(StatementFacts):
         flag, width = self.masks[-1]
         counts = e.Cast(f"int32x{width}", flag)
         return e.NE(e.Call("int32", "tir.reduce_lanes", [counts]), IntImm("int32", 0))
-
-
-def is_call(expr: object, name: str) -> TypeGuard[e.Call]:
-    """Whether an expression is a call of the intrinsic ``T.name``."""
-    return isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == f"tir.{name}"
 
 
 def is_single(loop: s.For) -> bool:

@@ -18,11 +18,23 @@ from weft.ir.functor import Visitor, collect
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import And, Call, Div, FloorDiv, FloorMod, Let, Mod, Not, Or, ProducerLoad, Var
+from weft.tir.expr import (
+    And,
+    Call,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Mod,
+    Not,
+    Or,
+    ProducerLoad,
+    Var,
+    is_call,
+)
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op

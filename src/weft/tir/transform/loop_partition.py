@@ -28,7 +28,7 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Select, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Select, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,
@@ -42,7 +42,7 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import are_large, is_call, is_empty, meet
+from weft.tir.transform.condition_range import are_large, is_empty, meet
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.lower_opaque_block import pragma_loop
 from weft.tir.transform.partition_conditions import (

@@ -22,7 +22,7 @@ from weft.ir.functor import Mutator, collect, mentions
 from weft.target.machine import Machine
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var
+from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var, is_call
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.parallel_nests import DIGIT
@@ -238,9 +238,7 @@ def _is_between(places: Places, part: Part, last: Part) -> bool:
 def _chosen_by(nest: Nest) -> set[Var]:
     """The axes in the conditions of ``if_then_else``."""
     choices = [
-        call.args[0]
-        for call in collect(nest.block.body, Call)
-        if getattr(call.op, "name", "") == "tir.if_then_else"
+        call.args[0] for call in collect(nest.block.body, Call) if is_call(call, "if_then_else")
     ]
     return set(collect(choices, Var))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.arith.conjunction import conjuncts
+from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array
@@ -346,11 +346,7 @@ def _write_back(item: _Found) -> Stmt:
             axes.append(axis.with_(var=var))
             values.append(value)
     inside = {loop.loop_var for loop in item.loops} & item.reducing
-    conditions = [
-        part
-        for part in conjuncts(realize.predicate)
-        if not _is_true(part) and not inside & set(collect(part, Var))
-    ]
+    conditions = conjuncts_without(realize.predicate, inside)
     if scope_of(buffers[0]) != "local":
         conditions += [op.equal(loop.loop_var, loop.min) for loop in item.bound]
     indices = substitute(item.reduction.indices, fresh)
@@ -366,7 +362,7 @@ def _write_back(item: _Found) -> Stmt:
         f"{block.name_hint}_write_back",
         seq(*stores),
     )
-    return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, write_back)
+    return BlockRealize(values, conjunction(conditions), write_back)
 
 
 def _is_true(expr: PrimExpr) -> bool:

@@ -15,7 +15,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -33,7 +33,6 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of

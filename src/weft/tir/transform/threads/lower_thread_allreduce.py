@@ -25,11 +25,10 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import BufferLoad, decl_buffer
-from weft.tir.expr import Call, CommReducer, Var
+from weft.tir.expr import Call, CommReducer, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_storage_sync
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, seq
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads

@@ -22,7 +22,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
-from weft.tir.expr import Call, CommReducer, Let, Var
+from weft.tir.expr import Call, CommReducer, Let, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -40,7 +40,6 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts, conjuncts_without
 from weft.arith.int_set import eval_region
 from weft.arith.iter_map import (
     IterMapLevel,
@@ -248,16 +249,14 @@ def _divided_conditions(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, loops: tuple[set[Var], set[Var]]
 ) -> tuple[PrimExpr, PrimExpr]:
     """The parts of the predicate on outer and on inner loops."""
-    outer: PrimExpr = IntImm("bool", 1)
-    inner: PrimExpr = IntImm("bool", 1)
+    outer: list[PrimExpr] = []
+    inner: list[PrimExpr] = []
     analyzer = tree.analyzer_above(sref)
-    for given in rewrite.conjuncts(realize.predicate):
+    for given in conjuncts(realize.predicate):
         part = analyzer.simplify(given)
-        if _is_inner(state, sref, "condition ", part, loops):
-            inner = op.logical_and(inner, part)
-        else:
-            outer = op.logical_and(outer, part)
-    return outer, inner
+        is_inner = _is_inner(state, sref, "condition ", part, loops)
+        (inner if is_inner else outer).append(part)
+    return conjunction(outer), conjunction(inner)
 
 
 def _is_inner(
@@ -438,13 +437,10 @@ def _init_condition(
     state: ScheduleState, sref: StmtSRef, predicate: PrimExpr, gone: set[Var]
 ) -> PrimExpr:
     """The conditions on loops that the init has; those on loops of the reduction alone go."""
-    kept: PrimExpr = IntImm("bool", 1)
-    for part in rewrite.conjuncts(predicate):
+    for part in conjuncts(predicate):
         used = set(collect(part, Var))
-        if used.isdisjoint(gone):
-            kept = op.logical_and(kept, part)
-        elif not used <= gone:
+        if not (used <= gone or used.isdisjoint(gone)):
             raise BlockizeInitError(
                 state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
             )
-    return kept
+    return conjunction(conjuncts_without(predicate, gone))

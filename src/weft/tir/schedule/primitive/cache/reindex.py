@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -29,7 +30,6 @@ from weft.tir.schedule.primitive.cache.cache_access import accesses
 from weft.tir.schedule.primitive.cache.cache_stage import (
     Place,
     body_items,
-    conjuncts,
     edit_scope,
     point_copy_block,
     points,
@@ -389,9 +389,7 @@ def _reindex_stage(
     block = point_copy_block(source, target, reads, writes, copy_axes, f"{target.name}_reindex")
     block = with_index_reads(block, far)
     inside = inside_conditions(buffer, indices, domains_of(axes))
-    condition = substitute(
-        op.all(op.const(True, "bool"), *inside), dict(zip(old, loops, strict=True))
-    )
+    condition = substitute(conjunction(inside), dict(zip(old, loops, strict=True)))
     stage: Stmt = BlockRealize(loops, condition, block)
     for loop, axis in zip(reversed(loops), reversed(axes), strict=True):
         assert axis.dom is not None

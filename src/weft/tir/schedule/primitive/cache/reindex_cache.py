@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
@@ -27,7 +28,6 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     Place,
     cached_buffer,
     check_storage_scope,
-    conjuncts,
     edit_scope,
     place_after_all,
     place_between,
@@ -327,7 +327,7 @@ def _kept_conditions(
                 f"the predicate {condition} of {name_of(sref)} ties loops of the copy to others",
                 sref,
             )
-    return op.all(op.const(True, "bool"), *left)
+    return conjunction(left)
 
 
 def _mapped_stage(

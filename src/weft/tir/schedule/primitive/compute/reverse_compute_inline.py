@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, in_range
 from weft.arith.int_set import eval_set
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
 from weft.ir.expr import PrimExpr, Range
@@ -20,7 +21,7 @@ from weft.ir.structural import structural_equal
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, IterVar, Select, Var
+from weft.tir.expr import Call, IterVar, Select, Var, is_call
 from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -379,13 +380,8 @@ def _inlined(
 
 
 def _in_box(block: Block, box: Sequence[Range], solved: Mapping[Var, PrimExpr]) -> PrimExpr:
-    condition: PrimExpr = op.const(True, "bool")
-    for axis, part in zip(block.iter_vars, box, strict=True):
-        value = solved[axis.var]
-        low = op.greater_equal(value, part.min)
-        high = op.less(value, part.min + part.extent)
-        condition = op.logical_and(condition, op.logical_and(low, high))
-    return condition
+    values = [solved[axis.var] for axis in block.iter_vars]
+    return conjunction(map(in_range, values, box))
 
 
 def _at_same_place(
@@ -447,7 +443,7 @@ def _fail_uncovered(state: ScheduleState, sref: StmtSRef, producer: _Producer, w
 def _may_skip(value: PrimExpr, buffer: Buffer) -> bool:
     """Whether a load of the buffer stands in an expression that is evaluated conditionally."""
     for choice in collect(value, Call):
-        if getattr(choice.op, "name", "") == "tir.if_then_else":
+        if is_call(choice, "if_then_else"):
             for load in collect(choice, BufferLoad):
                 if load.buffer.data is buffer.data:
                     return True

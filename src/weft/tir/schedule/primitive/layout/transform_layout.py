@@ -21,7 +21,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, TVMError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import BinaryExpr, Call, Var
+from weft.tir.expr import BinaryExpr, Var, is_call
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, rewrite
 from weft.tir.schedule.define import primitive
@@ -274,7 +274,7 @@ def _transform_layout(
 
 def _is_undef(pad_value: IndexMap | None) -> bool:
     value = None if pad_value is None else pad_value.final_indices[0]
-    return isinstance(value, Call) and getattr(value.op, "name", "") == "tir.undef"
+    return is_call(value, "undef")
 
 
 def _inverse(

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir import op
 from weft.tir.buffer import BufferRegion
-from weft.tir.expr import And, Call, IterVar, Var
+from weft.tir.expr import Call, IterVar, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -205,7 +206,7 @@ def _bounded(
     for var, dom in domains.items():
         analyzer.bind(var, dom)
     bound = substitute(condition, tree.bindings_of(realize))
-    predicate = _conjunction(op.logical_and(bound, realize.predicate), analyzer)
+    predicate = analyzer.simplify(conjunction(conjuncts(op.logical_and(bound, realize.predicate))))
     if op.is_const_int(predicate, 1):
         raise PaddingPatternError(
             state, f"{name_of(sref)} has no padding: {condition} always holds", sref
@@ -231,27 +232,6 @@ def _bounded(
             extent = total.args[0].extent
         box.append(Range.from_min_extent(total.base, extent))
     return _Padding(value, constant, predicate, box)
-
-
-def _conjunction(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
-    """The simplified conjunction of a predicate's parts, without ``likely``."""
-    parts: list[PrimExpr] = []
-
-    def split(expr: PrimExpr) -> None:
-        if isinstance(expr, And):
-            split(expr.a)
-            split(expr.b)
-            return
-        if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
-            expr = expr.args[0]
-        parts.append(expr)
-
-    split(predicate)
-    result: PrimExpr = op.const(True)
-    for part in parts:
-        result = op.logical_and(result, part)
-    simplified: PrimExpr = analyzer.simplify(result)
-    return simplified
 
 
 def _filling(

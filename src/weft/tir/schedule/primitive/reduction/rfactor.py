@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts, conjuncts_without
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, mentions, substitute
@@ -220,11 +221,7 @@ def _checked_axis(state: ScheduleState, buffer: Buffer, factor_axis: int) -> int
 
 def _spatial_predicate(predicate: PrimExpr, reduced: set[Var]) -> PrimExpr:
     """The conditions that say nothing of the reduction: they hold for the join too."""
-    kept: PrimExpr = IntImm("bool", 1)
-    for part in rewrite.conjuncts(predicate):
-        if reduced.isdisjoint(collect(part, Var)):
-            kept = op.logical_and(kept, part)
-    return kept
+    return conjunction(conjuncts_without(predicate, reduced))
 
 
 def _check_all_set(
@@ -236,7 +233,7 @@ def _check_all_set(
 ) -> None:
     """Wherever the join reads partial results, their first iteration (the init) has run."""
     realize, loops = factored.realize, tree.loops_above(sref)
-    conditions = [p for p in rewrite.conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
+    conditions = [p for p in conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
     if not conditions:
         return
     axes = zip(partial.block.iter_vars, partial.iter_values, strict=True)
