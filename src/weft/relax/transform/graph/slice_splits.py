@@ -8,8 +8,6 @@ copied by itself. Passes that look for splits come before.
 
 from __future__ import annotations
 
-import itertools
-
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
@@ -29,9 +27,7 @@ from weft.relax.expr import (
     Var,
 )
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.ir.lattice import tensor_dims
-from weft.relax.ir.shape_arith import constant_value
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.transform.graph.movement.slices import split_ranges
 from weft.relax.transform.passes import make_function_pass
 
 _SPLIT = Op.get("relax.split")
@@ -73,27 +69,15 @@ def _splits_to_slice(block: DataflowBlock) -> dict[Var, Call]:
         if isinstance(binding.value, Call)
         and binding.value.op is _SPLIT
         and isinstance(binding.var, DataflowVar)
-        and _widths(binding.value) is not None
+        and split_ranges(binding.value) is not None
         and all(is_fused(part) for part in readers.get(binding.var, []))
     }
 
 
-def _widths(split: Call) -> list[int] | None:
-    """The extents of the parts along the axis that is split; None if one is symbolic."""
-    if not isinstance(split.struct_info, TupleStructInfo):
-        return None
-    parts = [tensor_dims(part) for part in split.struct_info.fields]
-    widths = [None if dims is None else constant_value(dims[split.attrs["axis"]]) for dims in parts]
-    known = [width for width in widths if width is not None]
-    return known if len(known) == len(widths) else None
-
-
 def _slice(split: Call, data: RelaxExpr, index: int) -> Call:
     """The part of a split at an index, as a slice."""
-    ends = list(itertools.accumulate(_widths(split) or []))
-    begin = [0, *ends][index]
-    axis = split.attrs["axis"]
-    return expect(op.strided_slice(data, [axis], [begin], [ends[index]]), Call)
+    begin, end = (split_ranges(split) or [])[index]
+    return expect(op.strided_slice(data, [split.attrs["axis"]], [begin], [end]), Call)
 
 
 def _run(func: Function) -> Function:
