@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from weft.codegen.llvm import compile as compiling
-from weft.codegen.llvm import worker_pool, worker_process
+from weft.codegen.llvm import worker_pool
 from weft.codegen.llvm.compile import compile_text, optimized
 from weft.codegen.llvm.worker_pool import Batch, NotTranslatedError, WorkerPool
 from weft.codegen.llvm.worker_process import Worker
@@ -287,7 +287,7 @@ def write_program(path, text):
 def test_where_no_process_can_be_started_llvm_runs_here(kind, pool, monkeypatch, tmp_path):
     expected = here(monkeypatch, text_of(1), HOST)
     if kind == "forbidden":
-        monkeypatch.setattr(worker_process.subprocess, "Popen", no_processes)
+        monkeypatch.setattr(subprocess, "Popen", no_processes)
     elif kind == "no setting":
         monkeypatch.setenv("WEFT_COMPILE_WORKERS", "0")
     else:
