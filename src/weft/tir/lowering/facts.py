@@ -20,6 +20,7 @@ from weft.ir.node import expect
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
+from weft.tir.constant import is_const_int
 from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import fixed_data
@@ -236,7 +237,7 @@ class FactMutator(StatementFacts):
 
 def is_single(loop: s.For) -> bool:
     """Whether a loop has one iteration."""
-    return isinstance(loop.extent, IntImm) and loop.extent.value == 1
+    return is_const_int(loop.extent, 1)
 
 
 def loop_range(ranges: Ranges, loop: s.For) -> Interval:

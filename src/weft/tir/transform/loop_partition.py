@@ -52,7 +52,7 @@ from weft.tir.transform.partition_conditions import (
     is_single_branch,
     span_of,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.vectorize_loop import has_masked_form
 
@@ -106,7 +106,7 @@ class _Cut:
         return loop.kind is ForKind.VECTORIZED and all(isinstance(x, IntImm) for x in bounds)
 
 
-class _Partition(StmtMutator):
+class _Partition(StmtOnlyMutator):
     """Cuts loops; ``hinted`` and ``whole`` hold the variables of loops whose hint is 1 and 0."""
 
     def __init__(self, settings: Settings) -> None:
@@ -116,9 +116,6 @@ class _Partition(StmtMutator):
         self.hinted: set[int] = set()
         self.whole: set[int] = set()
         self.growth = GROWTH
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer

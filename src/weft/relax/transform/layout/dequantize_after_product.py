@@ -26,15 +26,10 @@ from weft.relax import op
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import dtype_of
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.layout.centred import (
-    Centred,
-    centred_of,
-    dtype_of,
-    sizes_of,
-    value_of,
-)
+from weft.relax.transform.layout.centred import Centred, centred_of, sizes_of, value_of
 from weft.relax.transform.layout.winograd_cost import has_form
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of

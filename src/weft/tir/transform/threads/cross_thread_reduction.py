@@ -40,7 +40,7 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.cross_thread_broadcast import BroadcastResults
 from weft.tir.transform.threads.thread_scope import binding_of, has_threads, scope_of
 
@@ -213,14 +213,11 @@ def _check_neighbours(
 # ---- the statements that replace them
 
 
-class _Lower(StmtMutator):
+class _Lower(StmtOnlyMutator):
     def __init__(self, reductions: list[_Found]) -> None:
         super().__init__()
         self.starts = {id(item.loops[0]): item for item in reductions}
         self.added: list[Buffer] = []
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_Block(self, block: Block) -> Stmt:
         outer, self.added = self.added, []
