@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.interval import pos_inf
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
@@ -112,14 +113,6 @@ class IntGroupBounds(Node):
 
 def _below(analyzer: Analyzer, a: PrimExpr, b: PrimExpr) -> bool:
     return analyzer.can_prove_less(fold.sub(a, b), 0)
-
-
-def analyzer_of(ranges: Mapping[Var, Range]) -> Analyzer:
-    """An Analyzer that knows the ranges."""
-    analyzer = Analyzer()
-    for var, rng in ranges.items():
-        analyzer.bind(var, rng)
-    return analyzer
 
 
 @node

@@ -13,13 +13,13 @@ from typing import TypeGuard
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
 from weft.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
     IntGroupBounds,
-    analyzer_of,
     unsolvable,
 )
 from weft.arith.linear import detect_linear_equation

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.conjunction import conjuncts
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet, as_int_set
@@ -144,9 +145,7 @@ def estimate_region_upper_bound(
     if exact is not None:
         return exact
     if analyzer is None:
-        analyzer = Analyzer()
-        for var, dom in var_dom.items():
-            analyzer.bind(var, dom)
+        analyzer = analyzer_of(var_dom)
     sets = []
     with analyzer.constraint_scope(as_prim_expr(predicate)):
         for rng in region:

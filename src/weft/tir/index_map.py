@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.iter_map import (
     IterMapLevel,
@@ -407,9 +408,8 @@ def _inverse(
             )
         results.append(analyzer.simplify(inverse.get(var, dom.min)))
     predicate = substitute(normalize_iter_map_to_expr(iter_map.padding_predicate), inverse)
-    ends = Analyzer()
-    for var, dom in zip(outputs, _mapped_ranges(index_map, ranges, analyzer), strict=True):
-        ends.bind(var, dom)
+    mapped = _mapped_ranges(index_map, ranges, analyzer)
+    ends = analyzer_of(dict(zip(outputs, mapped, strict=True)))
     return IndexMap(outputs, results), _narrowed(ends.simplify(predicate, _PADDING_ROUNDS), ends)
 
 

@@ -12,6 +12,7 @@ from enum import Enum, auto
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.iter_map.check import digits_by_mark
 from weft.arith.iter_map.constraint import read_predicate
 from weft.arith.iter_map.detect import detect_iter_map
@@ -264,9 +265,7 @@ class _Divider:
 
     def require(self, side: _Side, condition: PrimExpr) -> None:
         """Record a condition on the loops of one side, unless it always holds."""
-        bounds = Analyzer()
-        for var, dom in self.loops.items():
-            bounds.bind(var, dom)
+        bounds = analyzer_of(self.loops)
         if not bounds.can_prove(condition):
             self.conditions[side] = op.logical_and(self.conditions[side], condition)
 

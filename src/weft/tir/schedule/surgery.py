@@ -153,6 +153,11 @@ def domain(axis: IterVar) -> Range:
     return axis.dom
 
 
+def domains_of(axes: Iterable[IterVar]) -> dict[Var, Range]:
+    """The declared domain of the variable of each axis."""
+    return {axis.var: domain(axis) for axis in axes}
+
+
 def is_remap(realize: BlockRealize, loops: Sequence[StmtSRef]) -> bool:
     """Whether each axis is a loop of its own over just its domain, without a predicate."""
     if not op.is_const_int(realize.predicate, 1):

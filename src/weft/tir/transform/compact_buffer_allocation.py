@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -267,9 +268,8 @@ class _Bounds:
             return index
         analyzer = self._analyzers.get(key)
         if analyzer is None:
-            analyzer = self._analyzers[key] = Analyzer()
-            for loop in loops:
-                analyzer.bind(loop.loop_var, loop.domain)
+            analyzer = analyzer_of({loop.loop_var: loop.domain for loop in loops})
+            self._analyzers[key] = analyzer
         return analyzer.simplify(index)
 
 

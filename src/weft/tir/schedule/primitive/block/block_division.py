@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.conjunction import conjunction, conjuncts, conjuncts_without
 from weft.arith.int_set import eval_region
 from weft.arith.iter_map import (
@@ -31,7 +32,7 @@ from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.surgery import domain
+from weft.tir.schedule.surgery import domain, domains_of
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
@@ -304,7 +305,7 @@ def blockized(
     body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
     for item in reversed(inner):
         body = loop_of(item).with_(body=body)
-    domains = {axis.var: domain(axis) for axis in division.inner_axes} | tree.domains(inner)
+    domains = domains_of(division.inner_axes) | tree.domains(inner)
     outer = Block(
         division.outer_axes,
         relaxed(block.reads, domains),
@@ -366,9 +367,7 @@ class _Simplifying(rewrite.Substitution):
 @deep_recursion
 def substituted(block: Block, division: Division) -> tuple[Block, rewrite.Reuse]:
     """The block with its axes replaced; they are still listed in it."""
-    analyzer = Analyzer()
-    for axis in division.inner_axes:
-        analyzer.bind(axis.var, domain(axis))
+    analyzer = analyzer_of(domains_of(division.inner_axes))
     work = _Simplifying(division.mapping, analyzer)
     new_block: Block = work.visit(block.with_(iter_vars=()))
     return new_block, {old: new for old, new in work.reuse.items() if new is not new_block}

@@ -40,7 +40,6 @@ from weft.tir.schedule.primitive.cache.reindex import (
     NotInjectiveError,
     Repoint,
     check_loads_settled,
-    domains_of,
     equal_indices,
     inside_conditions,
     is_injective,
@@ -50,6 +49,7 @@ from weft.tir.schedule.primitive.cache.reindex import (
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.surgery import domains_of
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
 

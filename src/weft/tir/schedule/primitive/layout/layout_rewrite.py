@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.conjunction import conjunction
 from weft.arith.data import has_data
 from weft.arith.iter_map import IterMapLevel, iter_map_simplify
@@ -106,9 +107,7 @@ class IndexContext(rewrite.BlockMutator):
         used = collect(list(indices), Var)
         domains = {var: self.domains[var] for var in used if var in self.domains}
         condition = conjunction(self.conditions)
-        analyzer = Analyzer()
-        for var, dom in domains.items():
-            analyzer.bind(var, dom)
+        analyzer = analyzer_of(domains)
         simplified = iter_map_simplify(
             indices, domains, condition, IterMapLevel.Surjective, analyzer=analyzer
         )
