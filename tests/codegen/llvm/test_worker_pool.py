@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 
+from tests.lib.python_process import output_of
 from weft.codegen.llvm import compile as compiling
 from weft.codegen.llvm import worker_pool
 from weft.codegen.llvm.compile import compile_text, optimized
@@ -111,12 +112,7 @@ def lives(pid):
 
 def python(program, *arguments, **environment):
     """Run a program in a new process and give what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], text=True, capture_output=True, timeout=300,
-        check=False, env={**os.environ, "WEFT_NO_CACHE": "1", **environment},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(program, *arguments, env={"WEFT_NO_CACHE": "1", **environment})
 
 
 @pytest.mark.parametrize("target", TARGETS)

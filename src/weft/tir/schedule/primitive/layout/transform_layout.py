@@ -196,28 +196,19 @@ def transform_layout(
             None if target is None else len(target.shape),
             index_dtype=default_index_dtype(stmt),
         )
-    if not separators:
-        _transform_layout(
-            self,
-            block,
-            buffer,
-            index_map,
-            pad_value,
-            assume_injective_transform=assume_injective_transform,
-        )
-        return
-    block = self._block_named(block)
-    place = buffer_position(self, block, buffer)
-    check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
+    if separators:
+        buffer = buffer_position(self, block, buffer)
+        check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
     _transform_layout(
         self,
         block,
-        place,
+        buffer,
         index_map,
         pad_value,
         assume_injective_transform=assume_injective_transform,
     )
-    set_axis_separator(self, block, place, separators)
+    if separators:
+        set_axis_separator(self, block, buffer, separators)
 
 
 def _with_primitive_name(function: Any) -> Any:
