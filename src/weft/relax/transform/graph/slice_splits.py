@@ -15,20 +15,18 @@ from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     Binding,
     BindingBlock,
     Call,
     DataflowBlock,
     DataflowVar,
-    Function,
     TupleGetItem,
     Var,
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.graph.movement.slices import split_ranges
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 
 _SPLIT = Op.get("relax.split")
 _FUSED = Trait.ELEMENTWISE | Trait.MOVES
@@ -80,13 +78,6 @@ def _slice(split: Call, data: RelaxExpr, index: int) -> Call:
     return expect(op.strided_slice(data, [split.attrs["axis"]], [begin], [end]), Call)
 
 
-def _run(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
-    rewritten = _Slicer().visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
-
-
 def SliceSplits() -> FunctionPass:  # noqa: N802 - named as its neighbours are
     """The pass ``SliceSplits``."""
-    return make_function_pass("SliceSplits", _run)
+    return make_operator_pass("SliceSplits", lambda func: _Slicer().visit_expr(func))

@@ -20,7 +20,6 @@ from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -28,7 +27,6 @@ from weft.relax.expr import (
     Constant,
     DataflowBlock,
     DataflowVar,
-    Function,
     Tuple,
     Var,
     VarBinding,
@@ -38,7 +36,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TupleStructInfo
 from weft.relax.transform.graph.movement.slices import one_range, split_ranges
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.runtime.weight_names import inherit_name
 
 FEWEST: Final = 64
@@ -169,13 +167,6 @@ def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
     return apart and all(end - begin >= FEWEST for begin, end in ordered)
 
 
-def _split(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
-    rewritten = _Splitter().visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
-
-
 def SplitMatmul() -> FunctionPass:  # noqa: N802 - a pass
     """Compute products with constant weights in the parts that their results are split into."""
-    return make_function_pass("SplitMatmul", _split)
+    return make_operator_pass("SplitMatmul", lambda func: _Splitter().visit_expr(func))

@@ -23,7 +23,6 @@ from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import dtype_of
@@ -31,7 +30,7 @@ from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.centred import Centred, centred_of, sizes_of, value_of
 from weft.relax.transform.layout.winograd_cost import has_form
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
 
@@ -165,12 +164,9 @@ def _is_short(call: Call, parts: Sequence[_Dequantized]) -> bool:
 def _moved(func: Function) -> Function:
     target = Target.current(allow_none=True)
     machine = machine_of(target)
-    if func.attrs.get("Primitive") or not machine.dot_products:
-        return func
-    rewritten = _Mover(machine.multiplies_bytes).visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
+    return _Mover(machine.multiplies_bytes).visit_expr(func) if machine.dot_products else func
 
 
 def DequantizeAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
     """Sum products of dequantized bytes in int32 and scale the sums."""
-    return make_function_pass("DequantizeAfterProduct", _moved)
+    return make_operator_pass("DequantizeAfterProduct", _moved)

@@ -19,7 +19,7 @@ from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import dtype_of
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
 
@@ -52,12 +52,9 @@ class _Widener(PyExprMutator):
 def _widened(func: Function) -> Function:
     target = Target.current(allow_none=True)
     machine = machine_of(target)
-    if func.attrs.get("Primitive") or not machine.dot_products:
-        return func
-    rewritten = _Widener(machine.multiplies_bytes).visit_expr(func)
-    return func if rewritten is func else rewritten
+    return _Widener(machine.multiplies_bytes).visit_expr(func) if machine.dot_products else func
 
 
 def WidenIntegers() -> FunctionPass:  # noqa: N802 - a pass
     """Widen the operands of products of 8-bit integers, summed in int32, to int16."""
-    return make_function_pass("WidenIntegers", _widened)
+    return make_operator_pass("WidenIntegers", _widened)

@@ -197,6 +197,7 @@ def transform_layout(
             index_dtype=default_index_dtype(stmt),
         )
     if separators:
+        block = self._block_named(block)
         buffer = buffer_position(self, block, buffer)
         check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
     _transform_layout(
