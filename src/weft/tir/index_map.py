@@ -26,6 +26,7 @@ from weft.ir.functor import Mutator, collect, rewrite, substitute
 from weft.ir.node import Array, Node, field, node
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.free_name import free_name
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import (
@@ -440,11 +441,7 @@ def _renamed(index_map: IndexMap, name_of: Callable[[Var], str | None] | None) -
     for var in index_map.initial_indices:
         if var in mapping:
             continue
-        name, number = var.name, 0
-        while name in taken:
-            number += 1
-            name = f"{var.name}_{number}"
-        taken.add(name)
+        name = free_name(var.name, taken)
         if name != var.name:
             mapping[var] = Var(name, var.dtype)
     initial = [mapping.get(var, var) for var in index_map.initial_indices]

@@ -25,6 +25,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import ScheduleError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_thread_allreduce
@@ -243,7 +244,7 @@ class _Lower(StmtOnlyMutator):
         self.added += item.cross
         new: BlockRealize | None = None
         steps: list[Stmt] = []
-        if len(item.bound) < len(item.loops) or not _is_true(item.realize.predicate):
+        if len(item.bound) < len(item.loops) or not is_const_int(item.realize.predicate, 1):
             item.in_thread = [_scratch(f"in_thread_{buffer.name}", buffer) for buffer in buffers]
             self.added += item.in_thread
             pairs = zip(item.in_thread, item.reduction.reducer.identity_element, strict=True)
@@ -360,10 +361,6 @@ def _write_back(item: _Found) -> Stmt:
         seq(*stores),
     )
     return BlockRealize(values, conjunction(conditions), write_back)
-
-
-def _is_true(expr: PrimExpr) -> bool:
-    return isinstance(expr, IntImm) and bool(expr.value)
 
 
 def _zero() -> IntImm:
