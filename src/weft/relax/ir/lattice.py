@@ -82,12 +82,6 @@ def tensor_dims(info: StructInfo | None) -> Array[PrimExpr] | None:
     return getattr(shape.struct_info, "values", None)
 
 
-def dtype_of(expr: RelaxExpr) -> str:
-    """The data type of a tensor; "" for any other expression."""
-    info = expr.struct_info
-    return str(info.dtype) if isinstance(info, TensorStructInfo) else ""
-
-
 def struct_info_equal(lhs: StructInfo, rhs: StructInfo) -> bool:
     """Whether both describe the same values; the Analyzer compares symbolic dimensions."""
     if lhs is rhs or structural_equal(lhs, rhs):

@@ -47,8 +47,7 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.ir.lattice import dtype_of
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import TensorStructInfo, dtype_of
 from weft.relax.transform.passes import make_function_pass
 from weft.relax.transform.weights.narrow_weights import checked_type, narrowed
 from weft.support.dtype import DataType

@@ -9,8 +9,9 @@ from typing import Final
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.relax.expr import Call, Constant, Expr, ShapeExpr, Var
-from weft.relax.ir.lattice import dtype_of, tensor_dims
+from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy, is_exact
 
 BYTES: Final = {"int8": (-128, 127), "uint8": (0, 255)}

@@ -25,9 +25,9 @@ from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.ir.lattice import dtype_of
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.centred import Centred, centred_of, sizes_of, value_of
 from weft.relax.transform.layout.winograd_cost import has_form
 from weft.relax.transform.passes import make_operator_pass

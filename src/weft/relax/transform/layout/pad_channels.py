@@ -24,10 +24,10 @@ from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.ir.lattice import dtype_of
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import CONVOLUTION_OPERATORS
 from weft.relax.op.nn.geometry import Geometry, geometry_of
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.block_channels import SMALLEST_BLOCK, block_of
 from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import machine_of, vector_count

@@ -17,8 +17,8 @@ from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.ir.lattice import dtype_of
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
