@@ -8,10 +8,10 @@ import random
 import pytest
 
 from tests.lib.wrapping import value_of
-from weft.arith.fold import quotient, remainder
 from weft.arith.linear_form import Split, Sum
 from weft.ir.expr import IntImm
 from weft.support.dtype import DataType
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 from weft.tir.expr import Var
 
 INT32 = DataType("int32")
@@ -22,8 +22,8 @@ DIGITS = [(1, None), (4, None), (1, 4), (1, 8), (2, 8), (4, 8), (4, 16), (8, 16)
 def digit(value, lower, upper, floor=True):
     """``(value % upper) // lower``, rounded down or towards zero."""
     if upper is not None:
-        value = value % upper if floor else remainder(value, upper)
-    return value // lower if floor else quotient(value, lower)
+        value = value % upper if floor else truncated_remainder(value, upper)
+    return value // lower if floor else truncated_quotient(value, lower)
 
 
 def number(expr, **scope):

@@ -8,9 +8,9 @@ from math import gcd
 
 import pytest
 
-from weft.arith.fold import quotient, remainder
 from weft.arith.rule import PREDICATES, Rule, compile_rules, parse
 from weft.arith.rule_tables import ALL_RULES
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 
 PREDICATE_MEANING = {
     "within": lambda value, low, high: low <= value < high,
@@ -23,8 +23,9 @@ PREDICATE_MEANING = {
     "nonconst": lambda value: True,
 }
 FUNCTIONS = {
-    "min": min, "max": max, "gcd": gcd, "truncdiv": quotient, "truncmod": remainder,
-    "quotient": quotient, "select": lambda p, a, b: a if p else b, **PREDICATE_MEANING,
+    "min": min, "max": max, "gcd": gcd, "truncdiv": truncated_quotient,
+    "truncmod": truncated_remainder, "quotient": truncated_quotient,
+    "select": lambda p, a, b: a if p else b, **PREDICATE_MEANING,
 }  # fmt: skip
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
-from weft.arith.fold import quotient, remainder
 from weft.ir.expr import IntImm, Range
 from weft.tir import expr as nodes
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 
 VARIABLES = [nodes.Var(name, "int32") for name in "ijkn"]
 EXTENTS = {"i": 8, "j": 3, "k": 4, "n": 16}
@@ -20,7 +20,7 @@ COMPARISONS = [nodes.LT, nodes.LE, nodes.GT, nodes.GE, nodes.EQ, nodes.NE]
 PYTHON = {
     nodes.Add: lambda a, b: a + b, nodes.Sub: lambda a, b: a - b, nodes.Mul: lambda a, b: a * b,
     nodes.FloorDiv: lambda a, b: a // b, nodes.FloorMod: lambda a, b: a % b, nodes.Min: min,
-    nodes.Max: max, nodes.Div: quotient, nodes.Mod: remainder,
+    nodes.Max: max, nodes.Div: truncated_quotient, nodes.Mod: truncated_remainder,
     nodes.LT: lambda a, b: a < b, nodes.LE: lambda a, b: a <= b, nodes.GT: lambda a, b: a > b,
     nodes.GE: lambda a, b: a >= b, nodes.EQ: lambda a, b: a == b, nodes.NE: lambda a, b: a != b,
     nodes.And: lambda a, b: a and b, nodes.Or: lambda a, b: a or b,

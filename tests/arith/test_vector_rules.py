@@ -8,16 +8,17 @@ import pytest
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.const_int_bound import ConstIntBound
-from weft.arith.fold import quotient, remainder
 from weft.ir.expr import IntImm, Range
 from weft.tir import expr as nodes
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 from weft.tir.expr import Broadcast, Ramp, Var
 
 X, Y = (Var(name, "int32") for name in "xy")
 PYTHON = {
     nodes.Add: lambda a, b: a + b, nodes.Sub: lambda a, b: a - b, nodes.Mul: lambda a, b: a * b,
     nodes.FloorDiv: lambda a, b: a // b, nodes.FloorMod: lambda a, b: a % b, nodes.Min: min,
-    nodes.Max: max, nodes.Div: quotient, nodes.Mod: remainder, nodes.LT: lambda a, b: a < b,
+    nodes.Max: max, nodes.Div: truncated_quotient, nodes.Mod: truncated_remainder,
+    nodes.LT: lambda a, b: a < b,
     nodes.LE: lambda a, b: a <= b, nodes.GT: lambda a, b: a > b, nodes.EQ: lambda a, b: a == b,
     nodes.NE: lambda a, b: a != b, nodes.GE: lambda a, b: a >= b,
     nodes.And: lambda a, b: a and b, nodes.Or: lambda a, b: a or b,

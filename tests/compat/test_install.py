@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+from tests.lib.python_process import output_of
 
 
 @pytest.fixture
@@ -14,12 +14,7 @@ def run_program(pytestconfig):
     """``run_program(text)``: what a program prints; its failure is the test's."""
 
     def run(text: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(text)],
-            cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return output_of(textwrap.dedent(text), cwd=pytestconfig.rootpath).strip()
 
     return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.python_process import output_of
 from weft import relax, tir
 from weft.driver import model_cache
 from weft.driver.sources import Request
@@ -94,10 +94,8 @@ def test_other_processes_hit(folder, tmp_path):
     """)
     found = []
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
-        )
-        found.append(done.stdout.strip())
+        printed = output_of(program)
+        found.append(printed.strip())
     assert found == ["True", "False"]
 
 
@@ -137,10 +135,8 @@ def test_the_sources_of_all_that_compiles_are_in_the_key():
         "name.startswith('weft.')}\n"
         "print(sorted(loaded - {'compat', *cache._ROOMS}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
-    )
-    assert done.stdout.strip() == "[]"
+    printed = output_of(program)
+    assert printed.strip() == "[]"
 
 
 def test_what_a_models_source_computes_is_in_the_key(folder, tmp_path, monkeypatch):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 import warnings
 
 import pytest
 import torch
 
+from tests.lib.python_process import output_of
 from weft.dynamo import backend as backend_module
 from weft.dynamo.backend import FallbackWarning
 from weft.relax.frontend.torch import dynamo_capture_subgraphs, relax_dynamo
@@ -307,8 +306,7 @@ for options, told in (
 
 def test_options_that_the_backend_has_not():
     """In a process of its own: torch's evaluator of frames stays where a backend raised."""
-    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    output_of(REFUSED)
 
 
 @pytest.mark.parametrize("pipeline", [5, "nope"])

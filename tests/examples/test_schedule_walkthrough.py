@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.lib.python_process import output_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CHECKED = """
@@ -39,16 +39,10 @@ def test_every_step_gives_the_product():
 
     Its schedules are checked after every edit and replayed, as those of tests.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKED, str(EXAMPLES / "schedule_walkthrough.py")],
-        env={**os.environ, **SMALL, "WEFT_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    printed = output_of(
+        CHECKED, str(EXAMPLES / "schedule_walkthrough.py"), env={**SMALL, "WEFT_NUM_THREADS": "2"}
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    steps = re.findall(r"^\| (\d) .* \| (\d) \| .*%", done.stdout, re.MULTILINE)
+    steps = re.findall(r"^\| (\d) .* \| (\d) \| .*%", printed, re.MULTILINE)
     assert steps == [*[(step, "1") for step in "12345678"], ("9", "2")]  # steps and their cores
 
 

@@ -15,12 +15,13 @@ import pytest
 
 from tests.lib.agreement import EXACT_TARGET, checked, report, shrunk
 from tests.lib.generate import FLOATS, INTEGERS, RandomProgram, random_prim_func
-from weft.codegen.llvm.compile import compile_module
+from weft.backends.cpu.backend import BACKEND
 from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
 from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import RuntimeFault
+from weft.target.target import Target
 from weft.tir import op
 from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.expr import Add, Var
@@ -80,7 +81,7 @@ def test_a_failing_program_shrinks_to_what_fails():
 
 
 def native(func: PrimFunc, target: str):
-    compiled = compile_module(lower_tir()(IRModule({"main": func})), target)
+    compiled = BACKEND.emit(lower_tir()(IRModule({"main": func})), Target(target))
     return NativeLibrary(compiled.object_code).function(compiled.specs[0])
 
 

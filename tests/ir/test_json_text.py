@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import weft
 from tests.lib.generate import random_prim_func
+from tests.lib.python_process import output_of
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir import json_text
 from weft.ir.field_types import checks_of, classes_named
@@ -249,11 +248,8 @@ def test_a_function_is_read_where_graphs_are_not_loaded(tmp_path):
         "assert 'weft.relax.struct_info' not in sys.modules;"
         "import weft.relax; print(weft.ir.structural_equal(func, func), func.script())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"True {func.script()}\n"
+    printed = output_of(program, cwd=tmp_path)
+    assert printed == f"True {func.script()}\n"
 
 
 def test_a_graph_is_read_where_nothing_else_was_imported(tmp_path):
@@ -267,11 +263,8 @@ def test_a_graph_is_read_where_nothing_else_was_imported(tmp_path):
         "import weft.ir; operator, mod = weft.ir.load_json(open('graph.json').read());"
         "print(operator.name, mod.script())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"relax.nn.relu {builder.get().script()}\n"
+    printed = output_of(program, cwd=tmp_path)
+    assert printed == f"relax.nn.relu {builder.get().script()}\n"
 
 
 def test_every_annotation_is_understood_and_says_something():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tests.lib.generate import RandomProgram
-from weft.codegen.llvm.compile import compile_module
+from weft.backends.cpu.backend import BACKEND
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
@@ -23,6 +23,7 @@ from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.script.parser.entry import from_source
 from weft.support.errors import RuntimeFault, TVMError
+from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.expr import BinaryExpr, Call, Cast, Let, Select
 from weft.tir.function import PrimFunc
@@ -51,7 +52,7 @@ def disagreement(program: RandomProgram, *, native: bool = True, text: bool = Tr
     )
     if found or not native:
         return found
-    compiled = compile_module(lowered, EXACT_TARGET)
+    compiled = BACKEND.emit(lowered, Target(EXACT_TARGET))
     function = NativeLibrary(compiled.object_code).function(compiled.specs[0])
     return _difference("native", expected, fault, *_outcome(_on_arrays(function), program))
 

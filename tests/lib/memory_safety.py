@@ -27,8 +27,8 @@ from tests.lib.guarded_heap import watch_heap
 from tests.lib.guarded_memory import GuardedMemory
 from tests.lib.memory_arguments import ArgumentGenerator, CallArguments
 from tests.lib.random_memory import MemoryProgram, random_memory_program
+from weft.backends.cpu.backend import BACKEND
 from weft.codegen.llvm import work
-from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import integer_range
 from weft.ir.module import IRModule
@@ -174,7 +174,7 @@ def _built(module: IRModule, target: str) -> NativeFunction:
         assert isinstance(func, PrimFunc)
         check_bounds(func)
     with Target(target):
-        compiled = compile_module(lower_tir()(module), target)
+        compiled = BACKEND.emit(lower_tir()(module), Target(target))
     spec = next(spec for spec in compiled.specs if spec.name == "main")
     return NativeLibrary(compiled.object_code).function(spec)
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from tests.lib.text_normal_form import text_normal_form
 from weft.ir.json_text import load_json, save_json
 from weft.ir.node import Node
 from weft.ir.structural import first_difference
-from weft.script.normal_form import text_normal_form
 from weft.script.parser.entry import from_source
 from weft.support.errors import VerifyError
 

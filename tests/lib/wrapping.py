@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from weft.arith.facts import is_index
-from weft.arith.fold import quotient, remainder
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.support.dtype import DataType
 from weft.tir import expr as nodes
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 
 Scope = Mapping[str, int]
 """The values of variables, by name."""
@@ -22,7 +22,7 @@ Scope = Mapping[str, int]
 ARITHMETIC: Final[dict[type, Callable[[int, int], int]]] = {
     nodes.Add: operator.add, nodes.Sub: operator.sub, nodes.Mul: operator.mul, nodes.Min: min,
     nodes.Max: max, nodes.FloorDiv: operator.floordiv, nodes.FloorMod: operator.mod,
-    nodes.Div: quotient, nodes.Mod: remainder,
+    nodes.Div: truncated_quotient, nodes.Mod: truncated_remainder,
 }  # fmt: skip
 COMPARISONS: Final[dict[type, Callable[[int, int], bool]]] = {
     nodes.LT: operator.lt, nodes.LE: operator.le, nodes.GT: operator.gt, nodes.GE: operator.ge,

@@ -7,12 +7,12 @@ import pytest
 
 import weft
 from tests.lib.round_trip import assert_round_trip
+from tests.lib.text_normal_form import text_normal_form
 from weft import relax, tir
 from weft.ir.module import IRModule
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
-from weft.script.normal_form import text_normal_form
 from weft.script.parser.entry import from_source
 from weft.support.errors import DiagnosticError
 

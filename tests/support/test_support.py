@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.lib.python_process import output_of
 from weft.support import config, errors
 from weft.support.diagnostics import Source, render
 from weft.support.dtype import DataType, make_dtype, to_numpy_dtype
@@ -209,9 +209,8 @@ print("alive")
 def test_walks_stay_on_the_stack_where_torch_evaluates_frames():
     """torch.compile leaves its evaluator of frames behind when a backend raises."""
     pytest.importorskip("torch")
-    found = subprocess.run([sys.executable, "-c", HOOKED], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr[-2000:]
-    assert found.stdout == "alive\n"
+    printed = output_of(HOOKED)
+    assert printed == "alive\n"
 
 
 # ---- diagnostics

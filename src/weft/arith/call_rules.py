@@ -11,7 +11,7 @@ from weft.arith.data import has_data
 from weft.arith.rule import Simplifier
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.tir import op
-from weft.tir.expr import Call
+from weft.tir.expr import Call, is_call
 
 Compute = Callable[[PrimExpr, PrimExpr], PrimExpr]
 CallRule = Callable[[Call, Simplifier], PrimExpr | None]
@@ -114,7 +114,7 @@ def _abs(call: Call, simplifier: Simplifier) -> PrimExpr | None:
 def _ceil(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     """Fold ``ceil(log2(c))``, which heuristics for launch sizes compute."""
     inner = call.args[0]
-    if isinstance(inner, Call) and getattr(inner.op, "name", "") == "tir.log2":
+    if is_call(inner, "log2"):
         value = inner.args[0]
         if isinstance(value, FloatImm) and value.value > 0 and math.isfinite(value.value):
             mantissa, exponent = math.frexp(value.value)

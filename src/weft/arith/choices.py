@@ -14,7 +14,7 @@ from typing import Any, Final
 from weft.arith import fold
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.tir.expr import And, Broadcast, Call, Or, Select
+from weft.tir.expr import And, Broadcast, Call, Or, Select, is_call
 
 _FEW: Final = 12
 _MOST: Final = 1000
@@ -100,5 +100,5 @@ def _cache_of(expr: PrimExpr) -> dict[Any, Any]:
 
 def _is_choice(expr: PrimExpr) -> bool:
     if isinstance(expr, Call):
-        return getattr(expr.op, "name", "") == "tir.if_then_else"
+        return is_call(expr, "if_then_else")
     return isinstance(expr, (Select, And, Or))

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Final
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.facts import Facts, is_index
-from weft.arith.fold import quotient
 from weft.arith.modular_set import ModularSetAnalyzer
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.ir.node import NODE_TYPES, Node
 from weft.support.dtype import DataType
+from weft.tir.arithmetic import truncated_quotient
 from weft.tir.expr import (
     Add,
     BinaryExpr,
@@ -86,7 +86,7 @@ def _divide(value: int, by: int, floor: bool) -> int:
         return POS_INF if (value > 0) == (by > 0) else NEG_INF
     if abs(by) >= _FAR:
         return -1 if floor and value and (value < 0) != (by < 0) else 0
-    return value // by if floor else quotient(value, by)
+    return value // by if floor else truncated_quotient(value, by)
 
 
 def _division_bound(a: Bound, b: Bound, floor: bool) -> Bound:

@@ -18,9 +18,8 @@ from weft.arith.interval_evaluator import SetEvaluator
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import EQ, GE, GT, LE, LT, Add, CompareExpr, FloorDiv, Mul, Sub, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, SWAPPED, Add, CompareExpr, FloorDiv, Mul, Sub, Var
 
-_SWAPPED: Final[dict[type, type]] = {LT: GT, LE: GE, GT: LT, GE: LE, EQ: EQ}
 _FLIPPED: Final[dict[type, type]] = {LE: GE, GE: LE, EQ: EQ}
 
 
@@ -89,7 +88,7 @@ class _Deducer:
         expr, other = condition.a, condition.b
         if not self._count(expr):
             expr, other = other, expr
-            kind = _SWAPPED[kind]
+            kind = SWAPPED[kind]
         if not is_index(other.dtype):  # sums of other types wrap
             raise _Undecided
         step = fold.const(other.dtype, 1)

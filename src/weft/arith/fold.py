@@ -14,6 +14,7 @@ from typing import Final
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 from weft.tir.expr import (
     EQ,
     GE,
@@ -154,21 +155,11 @@ def floormod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return FloorMod(a, b)
 
 
-def quotient(a: int, b: int) -> int:
-    """Division rounded towards zero."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def remainder(a: int, b: int) -> int:
-    """The remainder of ``quotient``; it has the sign of ``a``."""
-    return a - quotient(a, b) * b
-
-
 def truncdiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a / b rounded towards zero."""
     if type(b) is IntImm and b.value != 0:
         if type(a) is IntImm:
-            return wrapped(a.dtype, quotient(a.value, b.value))
+            return wrapped(a.dtype, truncated_quotient(a.value, b.value))
         if b.value == 1:
             return a
     return Div(a, b)
@@ -178,7 +169,7 @@ def truncmod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """The remainder of truncated division."""
     if type(b) is IntImm and b.value != 0:
         if type(a) is IntImm:
-            return wrapped(a.dtype, remainder(a.value, b.value))
+            return wrapped(a.dtype, truncated_remainder(a.value, b.value))
         if b.value == 1:
             return const(a.dtype, 0)
     return Mod(a, b)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.interval import pos_inf
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
@@ -18,6 +19,7 @@ from weft.ir.functor import substitute
 from weft.ir.node import Array, Map, Node, node
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
+from weft.tir.constant import is_const_int
 from weft.tir.expr import EQ, GE, LE, Var
 
 
@@ -46,7 +48,7 @@ class IntGroupBounds(Node):
         """These bounds and those of a Range of the variable, the Range's first."""
         analyzer = Analyzer()
         first = analyzer.simplify(fold.mul(rng.min, self.coef))
-        if isinstance(rng.extent, IntImm) and rng.extent.value == 1:
+        if is_const_int(rng.extent, 1):
             return self.with_(equal=Array([first, *self.equal]))
         last = fold.sub(fold.add(rng.min, rng.extent), fold.const(rng.min.dtype, 1))
         upper = analyzer.simplify(fold.mul(last, self.coef))
@@ -67,7 +69,7 @@ class IntGroupBounds(Node):
         """
         analyzer = analyzer_of(ranges or {})
         lowers, uppers = [*self.equal, *self.lower], [*self.equal, *self.upper]
-        unit = isinstance(self.coef, IntImm) and self.coef.value == 1
+        unit = is_const_int(self.coef, 1)
         step = fold.const(self.coef.dtype, 1)
         if unit and len(lowers) == len(uppers) == 1:
             low = analyzer.simplify(lowers[0])
@@ -111,14 +113,6 @@ class IntGroupBounds(Node):
 
 def _below(analyzer: Analyzer, a: PrimExpr, b: PrimExpr) -> bool:
     return analyzer.can_prove_less(fold.sub(a, b), 0)
-
-
-def analyzer_of(ranges: Mapping[Var, Range]) -> Analyzer:
-    """An Analyzer that knows the ranges."""
-    analyzer = Analyzer()
-    for var, rng in ranges.items():
-        analyzer.bind(var, rng)
-    return analyzer
 
 
 @node

@@ -13,19 +13,20 @@ from typing import TypeGuard
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
 from weft.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
     IntGroupBounds,
-    analyzer_of,
     unsolvable,
 )
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Node
+from weft.tir.constant import is_const_int
 from weft.tir.expr import EQ, GE, GT, LE, LT, And, Var
 
 Bounds = list[tuple[int, PrimExpr]]
@@ -209,7 +210,7 @@ def _times(expr: PrimExpr, factor: int) -> PrimExpr:
 
 def _fixed_value(bounds: IntGroupBounds) -> PrimExpr | None:
     """The simplest expression that the variable equals, or None."""
-    unit = isinstance(bounds.coef, IntImm) and bounds.coef.value == 1
+    unit = is_const_int(bounds.coef, 1)
     return bounds.equal[0] if unit and bounds.equal else None
 
 
@@ -265,7 +266,7 @@ def deskewed(system: IntConstraints) -> IntConstraintsTransform:
         elif best is None:
             to_new[var] = to_old[var] = var
             names.append(var)
-        elif isinstance(best.extent, IntImm) and best.extent.value == 1:
+        elif is_const_int(best.extent, 1):
             to_new[var] = best.min
         elif _is_empty(best, analyzer):
             return IntConstraintsTransform(system, unsolvable(), {}, {})

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.facts import is_index
 from weft.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
     IntGroupBounds,
-    analyzer_of,
     unsolvable,
 )
 from weft.arith.int_inequalities import deskewed, solved_ranges

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -12,7 +11,23 @@ from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import EQ, GE, GT, LE, LT, Add, And, CompareExpr, Max, Min, Mul, Not, Sub, Var
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    OPPOSITE,
+    Add,
+    And,
+    CompareExpr,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Sub,
+    Var,
+)
 
 _Entry = tuple[dict[Var, PrimExpr], PrimExpr]
 """Coefficients by variable (none are 0), and the rest."""
@@ -120,15 +135,12 @@ def _parts(expr: PrimExpr) -> list[PrimExpr]:
     if isinstance(expr, Not):
         negated = expr.a
         if isinstance(negated, (LT, LE, GT, GE)) and negated.a.dtype.is_integral:
-            return _parts(_OPPOSITE[type(negated)](negated.a, negated.b))
+            return _parts(OPPOSITE[type(negated)](negated.a, negated.b))
     if isinstance(expr, (LT, LE, GT, GE)):
         kind, bounded = type(expr), expr.a
         if isinstance(bounded, Min if isinstance(expr, (GT, GE)) else Max):
             return _parts(kind(bounded.a, expr.b)) + _parts(kind(bounded.b, expr.b))
     return [expr]
-
-
-_OPPOSITE: Final[dict[type[CompareExpr], type[CompareExpr]]] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
 
 def _limit(

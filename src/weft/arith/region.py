@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.conjunction import conjuncts
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.iter_map import IterMapLevel, IterSumExpr, detect_iter_map
 from weft.arith.iter_map.constraint import uses
-from weft.arith.iter_map.integer import add, const_like, is_value, mul, sub
+from weft.arith.iter_map.integer import add, const_like, mul, sub
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import GE, LT, Var
 from weft.tir.op import match_types
 
@@ -99,12 +101,12 @@ def _hold_once(
 
 def _exact(total: IterSumExpr, extent: PrimExpr, analyzer: Analyzer) -> IntervalSet | None:
     """The union of ``extent`` values from each start on; None if the steps leave gaps."""
-    if is_value(extent, 0):
+    if is_const_int(extent, 0):
         return IntervalSet.nothing()
     low, reach = total.base, extent
     if total.args:
         (split,) = total.args
-        if is_value(split.extent, 0):
+        if is_const_int(split.extent, 0):
             return IntervalSet.nothing()
         scale = split.scale
         last = mul(sub(split.extent, const_like(split.extent, 1)), scale)
@@ -143,9 +145,7 @@ def estimate_region_upper_bound(
     if exact is not None:
         return exact
     if analyzer is None:
-        analyzer = Analyzer()
-        for var, dom in var_dom.items():
-            analyzer.bind(var, dom)
+        analyzer = analyzer_of(var_dom)
     sets = []
     with analyzer.constraint_scope(as_prim_expr(predicate)):
         for rng in region:

@@ -48,6 +48,7 @@ from weft.tir.expr import (
     SizeVar,
     Sub,
     Var,
+    is_call,
 )
 
 _DEPTH: Final = 12
@@ -447,7 +448,7 @@ def _known(yes: bool, no: bool) -> IntImm | None:
 
 
 def _without_likely(expr: PrimExpr) -> PrimExpr:
-    if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
+    if is_call(expr, "likely"):
         return expr.args[0]
     return expr
 

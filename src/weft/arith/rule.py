@@ -25,6 +25,7 @@ from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.facts import INT32, INT64
 from weft.ir.expr import IntImm, PrimExpr
 from weft.tir import expr as nodes
+from weft.tir.arithmetic import truncated_quotient, truncated_remainder
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +333,8 @@ def plus_constant(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
 
 _SCOPE: Final = {
     "fold": fold, "nodes": nodes, "IntImm": IntImm, "INT32": INT32, "INT64": INT64, "gcd": gcd,
-    "equal": expr_deep_equal, "plus_constant": plus_constant, "quotient": fold.quotient,
-    "remainder": fold.remainder, "BOOL": fold.BOOL,
+    "equal": expr_deep_equal, "plus_constant": plus_constant, "quotient": truncated_quotient,
+    "remainder": truncated_remainder, "BOOL": fold.BOOL,
 }  # fmt: skip
 
 

@@ -15,10 +15,9 @@ from weft.ir.expr import GlobalVar, StringImm
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
-from weft.tir.expr import Call
+from weft.tir.expr import Call, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import DECLARED
-from weft.tir.lowering.facts import is_call
 from weft.tir.lowering.function_names import named_functions
 from weft.tir.stmt import Evaluate
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final, Unpack
+from typing import Unpack
 
 from weft.driver.build import relax_build
 from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.meta_schedule.apply_database import MetaScheduleApplyDatabase
 from weft.meta_schedule.database.base import Database
 from weft.meta_schedule.database.module_equality import EQUALITIES
@@ -19,6 +18,7 @@ from weft.meta_schedule.search_strategy.base import SearchStrategy
 from weft.meta_schedule.tune import TuneOptions, tune_tasks
 from weft.meta_schedule.tune_context import Space, TuneContext, contexts_of, normalized
 from weft.relax.expr import Call, Function
+from weft.relax.op.base import CALL_TIR
 from weft.relax.transform import BindParams
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm.executable import Executable
@@ -28,7 +28,6 @@ from weft.tir.function import PrimFunc
 from weft.tir.scheduled import is_scheduled
 from weft.tir.stmt import Block
 
-_CALL_TIR: Final = Op.get("relax.call_tir")
 logger = logging.getLogger("weft.meta_schedule")
 
 
@@ -54,7 +53,7 @@ def extract_tasks(
     for function in module.functions.values():
         calls = collect(function, Call) if isinstance(function, Function) else []
         for call in calls:
-            variable = call.args[0] if call.op is _CALL_TIR else None
+            variable = call.args[0] if call.op is CALL_TIR else None
             callee = module[variable] if isinstance(variable, GlobalVar) else None
             if isinstance(variable, GlobalVar) and isinstance(callee, PrimFunc):
                 _count(tasks, variable.name_hint, callee, given, module_equality)

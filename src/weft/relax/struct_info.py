@@ -194,3 +194,9 @@ def field_info(info: StructInfo | None, index: int) -> StructInfo | None:
         raise IRValueError(f"TupleGetItem: index {index} of a tuple of {len(info.fields)} fields")
     field: StructInfo = info.fields[index]
     return field
+
+
+def dtype_of(expr: RelaxExpr) -> str:
+    """The data type of a tensor; "" for any other expression."""
+    info = expr.struct_info
+    return str(info.dtype) if isinstance(info, TensorStructInfo) else ""

@@ -39,6 +39,7 @@ from weft.tir.expr import (
     Select,
     Sub,
     Var,
+    is_call,
 )
 from weft.tir.expr import Div as TruncDiv
 from weft.tir.function import PrimFunc
@@ -173,7 +174,7 @@ class _IndexDtype(Mutator):
         changed = [1 for new, old in zip(args, call.args, strict=True) if new is not old]
         if not changed:
             return call
-        if getattr(call.op, "name", "") == "tir.if_then_else":
+        if is_call(call, "if_then_else"):
             condition, yes, no = args
             return op.if_then_else(condition, yes, no)
         typed = []

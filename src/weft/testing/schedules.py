@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
-from weft.codegen.llvm.compile import compile_module
+from weft.backends.cpu.backend import BACKEND
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
@@ -18,6 +18,7 @@ from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import TVMError
 from weft.support.lazy_property import lazy_property
+from weft.target.target import Target
 from weft.tir.analysis.overwritable import overwritable_arguments
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -140,7 +141,7 @@ def _assert_gives(
     lowered = lower_tir()(IRModule({"main": func}))
     _compare("lowered", expected, _results(lambda *args: run(lowered["main"], *args), given))
     if native:
-        compiled = compile_module(lowered, "llvm")
+        compiled = BACKEND.emit(lowered, Target("llvm"))
         function = NativeLibrary(compiled.object_code).function(compiled.specs[0])
         _compare("native", expected, _native_results(function, given))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -19,7 +20,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir import expr as nodes
-from weft.tir.constant import cast, const, match_types, wrap
+from weft.tir.constant import cast, const, is_const_int, match_types, wrap
 
 
 class BinaryOperator(Protocol):
@@ -50,19 +51,15 @@ def _constants(
     return None
 
 
-def _is(expr: PrimExpr, value: int) -> bool:
-    return isinstance(expr, IntImm) and expr.value == value
-
-
 def add(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """lhs + rhs."""
     a, b = match_types(lhs, rhs)
     folded = _constants(a, b, lambda x, y: x + y)
     if folded is not None:
         return folded
-    if _is(a, 0):
+    if is_const_int(a, 0):
         return b
-    return a if _is(b, 0) else nodes.Add(a, b, span)
+    return a if is_const_int(b, 0) else nodes.Add(a, b, span)
 
 
 def subtract(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
@@ -71,7 +68,7 @@ def subtract(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr
     folded = _constants(a, b, lambda x, y: x - y)
     if folded is not None:
         return folded
-    return a if _is(b, 0) else nodes.Sub(a, b, span)
+    return a if is_const_int(b, 0) else nodes.Sub(a, b, span)
 
 
 def multiply(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
@@ -80,14 +77,9 @@ def multiply(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr
     folded = _constants(a, b, lambda x, y: x * y)
     if folded is not None:
         return folded
-    if _is(a, 0) or _is(b, 1):
+    if is_const_int(a, 0) or is_const_int(b, 1):
         return a
-    return b if _is(a, 1) or _is(b, 0) else nodes.Mul(a, b, span)
-
-
-def _check_divisor(b: PrimExpr, name: str) -> None:
-    if _is(b, 0):
-        raise IRValueError(f"{name}: the divisor is the constant 0")
+    return b if is_const_int(a, 1) or is_const_int(b, 0) else nodes.Mul(a, b, span)
 
 
 def div(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
@@ -100,34 +92,48 @@ def truncdiv(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     return _truncated(a, b, span, "truncdiv")
 
 
-def _quotient(x: int, y: int) -> int:
-    return builtins.abs(x) // builtins.abs(y) * (1 if (x < 0) == (y < 0) else -1)
+def truncated_quotient(a: int, b: int) -> int:
+    """Division rounded towards zero."""
+    return builtins.abs(a) // builtins.abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _remainder(x: int, y: int) -> int:
-    return x - _quotient(x, y) * y
+def truncated_remainder(a: int, b: int) -> int:
+    """The remainder of ``truncated_quotient``; it has the sign of ``a``."""
+    return a - truncated_quotient(a, b) * b
+
+
+def _divided(
+    kind: type[nodes.BinaryExpr],
+    operands: tuple[PrimExpr, PrimExpr],
+    compute: Callable[[Number, Number], Number],
+    span: Span | None,
+    name: str,
+) -> PrimExpr:
+    """A quotient or remainder of operands of one type, folded where it is known."""
+    lhs, rhs = operands
+    if is_const_int(rhs, 0):
+        raise IRValueError(f"{name}: the divisor is the constant 0")
+    folded = _constants(lhs, rhs, compute)
+    if folded is not None:
+        return folded
+    if is_const_int(rhs, 1):
+        return lhs if kind in (nodes.Div, nodes.FloorDiv) else IntImm(lhs.dtype, 0)
+    if is_const_int(lhs, 0) and kind in (nodes.FloorDiv, nodes.FloorMod):
+        return lhs
+    return kind(lhs, rhs, span)
 
 
 def _truncated(a: ExprLike, b: ExprLike, span: Span | None, name: str) -> PrimExpr:
-    lhs, rhs = match_types(a, b)
-    _check_divisor(rhs, name)
-    if isinstance(lhs, FloatImm):
-        folded = _constants(lhs, rhs, lambda x, y: x / y)
-    else:
-        folded = _constants(lhs, rhs, _quotient)
-    if folded is not None:
-        return folded
-    return lhs if _is(rhs, 1) else nodes.Div(lhs, rhs, span)
+    pair = match_types(a, b)
+    compute = operator.truediv if isinstance(pair[0], FloatImm) else truncated_quotient
+    return _divided(nodes.Div, pair, compute, span, name)
 
 
 def truncmod(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """The remainder of truncdiv; its sign is a's."""
-    lhs, rhs = match_types(a, b)
-    _check_divisor(rhs, "truncmod")
-    folded = _constants(lhs, rhs, np.fmod if isinstance(lhs, FloatImm) else _remainder)
-    if folded is not None:
-        return folded
-    return IntImm(lhs.dtype, 0) if _is(rhs, 1) else nodes.Mod(lhs, rhs, span)
+    pair = match_types(a, b)
+    compute = np.fmod if isinstance(pair[0], FloatImm) else truncated_remainder
+    return _divided(nodes.Mod, pair, compute, span, "truncmod")
 
 
 def divide(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
@@ -142,26 +148,12 @@ def divide(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
 
 def floordiv(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """Division rounded towards minus infinity."""
-    lhs, rhs = match_types(a, b)
-    _check_divisor(rhs, "floordiv")
-    folded = _constants(lhs, rhs, lambda x, y: x // y)
-    if folded is not None:
-        return folded
-    if _is(rhs, 1):
-        return lhs
-    return lhs if _is(lhs, 0) else nodes.FloorDiv(lhs, rhs, span)
+    return _divided(nodes.FloorDiv, match_types(a, b), operator.floordiv, span, "floordiv")
 
 
 def floormod(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """The remainder of floordiv; its sign is b's."""
-    lhs, rhs = match_types(a, b)
-    _check_divisor(rhs, "floormod")
-    folded = _constants(lhs, rhs, lambda x, y: x % y)
-    if folded is not None:
-        return folded
-    if _is(rhs, 1):
-        return IntImm(lhs.dtype, 0)
-    return lhs if _is(lhs, 0) else nodes.FloorMod(lhs, rhs, span)
+    return _divided(nodes.FloorMod, match_types(a, b), operator.mod, span, "floormod")
 
 
 indexdiv = floordiv

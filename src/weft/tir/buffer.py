@@ -12,6 +12,7 @@ from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError
 from weft.support.span import Span
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Ramp, Var
 
 _KINDS: Final = {"": 1, "default": 1, "auto_broadcast": 2}
@@ -195,7 +196,7 @@ class BufferRegion(Node):
         """The region as an expression: a load, with a vector index where an extent is not 1."""
         indices = [
             item.min
-            if isinstance(item.extent, IntImm) and item.extent.value == 1
+            if is_const_int(item.extent, 1)
             else Ramp(item.min, IntImm(item.min.dtype, 1), _as_lanes(item.extent))
             for item in self.region
         ]

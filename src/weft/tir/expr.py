@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeGuard
 
 from weft.ir.expr import ExprOp, FloatImm, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, derived, field, node, register_conversion, with_slots
@@ -190,6 +190,16 @@ class GE(CompareExpr):
     """a >= b."""
 
 
+OPPOSITE: Final[dict[type[PrimExpr], type[CompareExpr]]] = {
+    LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ,
+}  # fmt: skip
+"""The comparison that holds exactly where another does not."""
+SWAPPED: Final[dict[type[PrimExpr], type[CompareExpr]]] = {
+    LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE,
+}  # fmt: skip
+"""The comparison that says the same of the operands in the other order."""
+
+
 @with_slots
 class LogicalExpr(BinaryExpr):
     """``and`` or ``or`` of booleans; the right side is evaluated only where needed."""
@@ -315,9 +325,16 @@ def _vector_type(element: DataType, lanes: PrimExpr) -> DataType:
     raise IRTypeError("the number of lanes must be a constant or a constant times T.vscale()")
 
 
+def is_call(expr: object, *names: str) -> TypeGuard[Call]:
+    """Whether ``expr`` calls one of the intrinsics ``T.<name>``."""
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+        return False
+    return expr.op.name.removeprefix("tir.") in names
+
+
 def is_vscale(expr: PrimExpr) -> bool:
     """Whether ``expr`` is a call of ``T.vscale()``."""
-    return isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.vscale"
+    return is_call(expr, "vscale")
 
 
 @node

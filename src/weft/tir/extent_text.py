@@ -15,6 +15,7 @@ from typing import Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.tir import expr as e
+from weft.tir.expr import is_call
 
 _INFIX: Final = {
     e.Add: "+", e.Sub: "-", e.Mul: "*", e.FloorDiv: "//", e.FloorMod: "%",
@@ -55,7 +56,7 @@ class _Writer:
             return self.truncated(expr)
         if isinstance(expr, e.Select):
             return self.choice(expr.condition, expr.true_value, expr.false_value)
-        if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
+        if is_call(expr, "if_then_else"):
             return self.choice(*expr.args)
         if isinstance(expr, (e.Not, e.And, e.Or)):
             return self.logic(expr)

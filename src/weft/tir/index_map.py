@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.iter_map import (
     IterMapLevel,
@@ -25,6 +26,7 @@ from weft.ir.functor import Mutator, collect, rewrite, substitute
 from weft.ir.node import Array, Node, field, node
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.free_name import free_name
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import (
@@ -407,9 +409,8 @@ def _inverse(
             )
         results.append(analyzer.simplify(inverse.get(var, dom.min)))
     predicate = substitute(normalize_iter_map_to_expr(iter_map.padding_predicate), inverse)
-    ends = Analyzer()
-    for var, dom in zip(outputs, _mapped_ranges(index_map, ranges, analyzer), strict=True):
-        ends.bind(var, dom)
+    mapped = _mapped_ranges(index_map, ranges, analyzer)
+    ends = analyzer_of(dict(zip(outputs, mapped, strict=True)))
     return IndexMap(outputs, results), _narrowed(ends.simplify(predicate, _PADDING_ROUNDS), ends)
 
 
@@ -440,11 +441,7 @@ def _renamed(index_map: IndexMap, name_of: Callable[[Var], str | None] | None) -
     for var in index_map.initial_indices:
         if var in mapping:
             continue
-        name, number = var.name, 0
-        while name in taken:
-            number += 1
-            name = f"{var.name}_{number}"
-        taken.add(name)
+        name = free_name(var.name, taken)
         if name != var.name:
             mapping[var] = Var(name, var.dtype)
     initial = [mapping.get(var, var) for var in index_map.initial_indices]

@@ -5,7 +5,18 @@ from __future__ import annotations
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator
 from weft.tir import op
-from weft.tir.expr import Add, BinaryExpr, Broadcast, Call, Cast, CompareExpr, Mul, Ramp, Sub
+from weft.tir.expr import (
+    Add,
+    BinaryExpr,
+    Broadcast,
+    Call,
+    Cast,
+    CompareExpr,
+    Mul,
+    Ramp,
+    Sub,
+    is_call,
+)
 
 
 def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
@@ -32,7 +43,7 @@ class _Lane(Mutator):
 
     def visit_Call(self, call: Call) -> PrimExpr:
         """The lane of a checked vector; the condition still tests all lanes."""
-        if getattr(call.op, "name", "") != "tir.checked":
+        if not is_call(call, "checked"):
             rebuilt: PrimExpr = self.visit_default(call)
             return rebuilt
         return call.with_(dtype=call.dtype.element, args=[self.visit(call.args[0]), *call.args[1:]])

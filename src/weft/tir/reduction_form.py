@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import all_deep_equal, expr_deep_equal
@@ -20,14 +20,10 @@ from weft.support.errors import ScheduleError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import (
-    GE,
-    GT,
-    LE,
-    LT,
+    SWAPPED,
     Add,
     And,
     CommReducer,
-    CompareExpr,
     Let,
     Max,
     Min,
@@ -39,7 +35,6 @@ from weft.tir.reducer import has_reducer_of, known_reducers
 from weft.tir.stmt import Block, BufferStore, LetStmt, SeqStmt, Stmt
 
 SYMMETRIC = (Add, Mul, Min, Max, And, Or)
-_TURNED: Final[dict[type, type[CompareExpr]]] = {GT: LT, LT: GT, GE: LE, LE: GE}
 
 
 class ReductionReadError(ScheduleError):
@@ -260,11 +255,11 @@ def _matches(pattern: Any, value: Any, bound: dict[Var, PrimExpr], holes: set[Va
             if not _matches(mine, other, bound, holes):
                 return False
         return True
-    turned = _TURNED.get(type(pattern))
-    if turned is not None and type(value) is turned:  # the simplifier turns a > b into b < a
-        pattern = turned(pattern.b, pattern.a)
     if type(pattern) is not type(value):
-        return False
+        turned = SWAPPED.get(type(pattern))
+        if turned is None or type(value) is not turned:
+            return False
+        pattern = turned(pattern.b, pattern.a)  # the simplifier turns a > b into b < a
     if not isinstance(pattern, PrimExpr) or not pattern.CHILDREN:
         return expr_deep_equal(pattern, value) if isinstance(pattern, Node) else pattern == value
     for name in pattern.INIT_FIELDS:

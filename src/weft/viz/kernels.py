@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from weft.codegen.llvm.compile import begin_translation, compiled_together, translated
+from weft.codegen.llvm.compile import begin_translation, compiled_together
 from weft.codegen.llvm.debug_lines import DebugLines
 from weft.codegen.llvm.emit import emit_module
 from weft.ir.functor import collect
@@ -14,7 +14,6 @@ from weft.script.printed import Printed
 from weft.support.errors import TVMError
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.target import Target
-from weft.tir.function import PrimFunc
 from weft.tir.printed_lines import line_of
 from weft.tir.stmt import Stmt
 from weft.viz.assembly import Located, facts_of, read_assembly, read_llvm
@@ -122,15 +121,3 @@ def links_of(origins: Mapping[int, int], codes: tuple[Located, Located, Located]
     present = {link[1] for link in links}
     links |= {(above, line, 0, 0, 0) for line, above in origins.items() if line not in present}
     return sorted(links)
-
-
-def host_texts(host: PrimFunc, symbol: str, target: Target) -> dict[str, str]:
-    """The host function as TVMScript, LLVM IR and assembly."""
-    module = IRModule({symbol: host})
-    text, _ = emit_module(module, target)
-    options = llvm_options(target)
-    return {
-        "lowered": Printed.of(host, symbol).text,
-        "llvm": read_llvm(translated(text, options, "ir").decode()).text,
-        "assembly": read_assembly(translated(text, options, "assembly").decode()).text,
-    }

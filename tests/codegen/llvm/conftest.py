@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.codegen.llvm.compile import compile_module
+from weft.backends.cpu.backend import BACKEND
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
+from weft.target.target import as_target
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Ramp, Var
 from weft.tir.function import PrimFunc
@@ -24,7 +25,7 @@ class Native:
 
     def __init__(self, func: PrimFunc, target: Any = None, checks: bool = True) -> None:
         module = func if isinstance(func, IRModule) else IRModule({"main": func})
-        self.compiled = compile_module(module, target, checks=checks)
+        self.compiled = BACKEND.emit(module, as_target(target or "llvm"), checks=checks)
         self.library = NativeLibrary(self.compiled.object_code)
         self.functions = {s.name: self.library.function(s) for s in self.compiled.specs}
 

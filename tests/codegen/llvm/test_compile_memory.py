@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.lib.python_process import output_of
 
 BUILDS = """
 import ctypes, gc
@@ -55,10 +54,6 @@ print((in_use() - before) / 200)
     not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="asks glibc's allocator what is in use"
 )
 def test_distinct_builds_leave_no_memory_behind():
-    done = subprocess.run(
-        [sys.executable, "-c", BUILDS], text=True, capture_output=True, timeout=300, check=False,
-        env={**os.environ, "WEFT_COMPILE_WORKERS": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    printed = output_of(BUILDS, env={"WEFT_COMPILE_WORKERS": "0"})
     # a pass manager that is kept is 50,000 bytes, types in LLVM's global context are 1,260
-    assert float(done.stdout) < 600
+    assert float(printed) < 600

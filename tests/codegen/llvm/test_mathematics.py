@@ -11,11 +11,10 @@ from weft.ir.module import IRModule
 from weft.target.codegen import target_has_features
 from weft.tir import interp
 from weft.tir.buffer import decl_buffer
-from weft.tir.expr import Call, Ramp, Var
+from weft.tir.expr import Call, Ramp, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.decompose_math import FLOAT32, DecomposeMath
 from weft.tir.lowering.decompose_math import FLOAT64 as FLOAT64_FORMULAS
-from weft.tir.lowering.facts import is_call
 from weft.tir.op import const
 from weft.tir.stmt import BufferStore, For, ForKind, seq
 from weft.topi.special import next_float

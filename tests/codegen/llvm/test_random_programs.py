@@ -12,7 +12,7 @@ import random
 import numpy as np
 import pytest
 
-from weft.codegen.llvm.compile import compile_module
+from weft.backends.cpu.backend import BACKEND
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import FloatImm, IntImm
 from weft.ir.module import IRModule
@@ -21,6 +21,7 @@ from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError
+from weft.target.target import Target
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir import stmt as s
@@ -191,7 +192,7 @@ def compare(seed: int) -> None:
     given = [array(a) for a in inputs(func, seed)]
     try:
         lowered = LOWER(IRModule({"main": func}))
-        compiled = compile_module(lowered, "llvm -fast-math-contract=0")
+        compiled = BACKEND.emit(lowered, Target("llvm -fast-math-contract=0"))
     except TVMError:
         assert fault is not None, f"seed {seed}: refused\n{func}"
         return

@@ -13,8 +13,9 @@ import time
 import numpy as np
 import pytest
 
+from tests.lib.python_process import output_of
 from weft.codegen.llvm import compile as compiling
-from weft.codegen.llvm import worker_pool, worker_process
+from weft.codegen.llvm import worker_pool
 from weft.codegen.llvm.compile import compile_text, optimized
 from weft.codegen.llvm.worker_pool import Batch, NotTranslatedError, WorkerPool
 from weft.codegen.llvm.worker_process import Worker
@@ -111,12 +112,7 @@ def lives(pid):
 
 def python(program, *arguments, **environment):
     """Run a program in a new process and give what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], text=True, capture_output=True, timeout=300,
-        check=False, env={**os.environ, "WEFT_NO_CACHE": "1", **environment},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(program, *arguments, env={"WEFT_NO_CACHE": "1", **environment})
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -287,7 +283,7 @@ def write_program(path, text):
 def test_where_no_process_can_be_started_llvm_runs_here(kind, pool, monkeypatch, tmp_path):
     expected = here(monkeypatch, text_of(1), HOST)
     if kind == "forbidden":
-        monkeypatch.setattr(worker_process.subprocess, "Popen", no_processes)
+        monkeypatch.setattr(subprocess, "Popen", no_processes)
     elif kind == "no setting":
         monkeypatch.setenv("WEFT_COMPILE_WORKERS", "0")
     else:

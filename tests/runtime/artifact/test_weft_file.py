@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.python_process import output_of
 from weft.runtime.artifact import weft_file
 from weft.runtime.artifact.constants import constants_to_bytes, read_constants
 from weft.runtime.native.object_code import ObjectCode, check_processor
@@ -116,13 +117,9 @@ print(rooms, tables, [name for name in ("torch", "onnx") if name in sys.modules]
 
 
 def test_the_runtime_alone_loads_and_runs(saved):
-    done = subprocess.run(
-        [sys.executable, "-c", RUN.format(path=str(saved))],
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    printed = output_of(RUN.format(path=str(saved)))
     of_the_cpu = ["backends.cpu.device", "backends.cpu.isa"]
-    assert done.stdout.strip() == f"['runtime', 'support'] {of_the_cpu} []"
+    assert printed.strip() == f"['runtime', 'support'] {of_the_cpu} []"
 
 
 def test_constants_of_every_type_come_back():

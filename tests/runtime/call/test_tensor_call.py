@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
 import sys
 import threading
 
 import pytest
 
 import weft
+from tests.lib.python_process import output_of
 from tests.lib.tensor_calls import Two, counted, perceptron
 from weft.runtime.call.plan import plan_of_entry
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
@@ -261,10 +260,8 @@ model(x)
 model._outputs = None
 print(tuple(model(x).shape), [name for name in sys.modules if name.startswith("llvmlite")])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          env=os.environ)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-1000:]
-    assert done.stdout == "(3, 10) []\n"
+    printed = output_of(program)
+    assert printed == "(3, 10) []\n"
 
 
 def entry_of(x=(), **fields):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.python_process import output_of
 from weft import relax
 from weft.runtime.call.native_entry import ArenaPool
 
@@ -212,12 +213,8 @@ def test_reloads_under_calling_threads_take_the_memory_of_one_model(tmp_path, co
             value = builder.emit(relax.op.strided_slice(value, [1], [0], [512]))
         builder.emit_func_output(value)
     weft.compile(builder.get(), target="llvm -num-cores=1", cache=False).save(tmp_path / "m.weft")
-    done = subprocess.run(
-        [sys.executable, "-c", RELOADS, str(tmp_path / "m.weft"), str(count)], text=True,
-        capture_output=True, timeout=3000, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 1.3
+    printed = output_of(RELOADS, str(tmp_path / "m.weft"), str(count), timeout=3000)
+    assert float(printed) < 1.3
 
 
 def test_a_model_with_operators_of_torch_runs_in_a_new_process(tmp_path):

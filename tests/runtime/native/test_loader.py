@@ -1,16 +1,15 @@
 """weft's loader of object code, beside LLVM's."""
 
 import ctypes
-import os
 import platform
 import re
-import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.lib.python_process import output_of
 from weft.backends.cpu.isa import architecture_of
 from weft.runtime.native.elf import RELA, RELOCATION, SECTION, SYMBOL, SYMTAB, read_object
 from weft.runtime.native.externals import BOUND, bind_external
@@ -257,10 +256,8 @@ print(model(np.zeros((64, 512), "float32")).sum().round())
 assert not [name for name in sys.modules if name.startswith("llvmlite")]
 """
     for text in (program, run):
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True,
-                              env={**os.environ, "WEFT_NUM_THREADS": "2"})  # fmt: skip
-        assert done.returncode == 0, done.stderr[-1000:]
-    assert done.stdout == "64.0\n"
+        printed = output_of(text, env={"WEFT_NUM_THREADS": "2"})
+    assert printed == "64.0\n"
 
 
 def test_linux_and_llvm_agree_on_this_processor():

@@ -1,12 +1,11 @@
 import ctypes
 import gc
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.lib.python_process import output_of
 from weft import nd
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.native.builtins_ir import BUILTINS, builtin_address
@@ -132,12 +131,7 @@ define i32 @f(float %x, ptr %out) {
 
 
 def run(program):
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=600,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(program, cwd=ROOT)
 
 
 def test_importing_the_runtime_loads_neither_compiler_nor_llvm():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import weft
+from tests.lib.python_process import output_of
 from tests.lib.tuning_programs import matmul
 from weft.runtime.module import Module
 from weft.support.errors import ArtifactError, ArtifactFormatError, UnsupportedError
@@ -40,10 +38,8 @@ def test_a_file_gives_the_functions_in_another_process(path):
         "import numpy as np, weft; m = weft.runtime.load_module(r'{}'); c = weft.nd.empty((8, 8)); "
         "one = weft.nd.array(np.ones((8, 8), 'float32')); m(one, one, c); print(c.numpy().sum())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program.format(path)], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "512.0\n"
+    printed = output_of(program.format(path))
+    assert printed == "512.0\n"
 
 
 def test_several_functions_and_a_marked_entry(tmp_path):

@@ -17,7 +17,7 @@ from weft.support.errors import RuntimeFault
 from weft.tir import expr as e
 from weft.tir import interp
 from weft.tir.exact_steps import exact_steps
-from weft.tir.lowering.facts import is_call
+from weft.tir.expr import is_call
 from weft.tir.lowering.insert_checks import InsertChecks
 from weft.tir.lowering.pipeline import lower_meaning
 

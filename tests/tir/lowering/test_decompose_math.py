@@ -16,10 +16,10 @@ from weft.script import tir as T
 from weft.tir import expr as e
 from weft.tir import interp, op
 from weft.tir.buffer import decl_buffer
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import intrinsic
 from weft.tir.lowering.decompose_math import FLOAT32, FLOAT64, DecomposeMath
-from weft.tir.lowering.facts import is_call
 from weft.tir.lowering.mathematics.library import LIBRARY
 from weft.tir.stmt import BufferStore, For, ForKind
 

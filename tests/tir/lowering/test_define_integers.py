@@ -14,10 +14,10 @@ from weft.support.errors import RuntimeFault
 from weft.tir import expr as e
 from weft.tir import interp, op
 from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import intrinsic
 from weft.tir.lowering.define_integers import DefineIntegers
-from weft.tir.lowering.facts import is_call
 from weft.tir.stmt import BufferStore, For, ForKind
 
 INT32 = [-(2**31), -7, -1, 0, 1, 3, 31, 32, 33, 2**31 - 1]

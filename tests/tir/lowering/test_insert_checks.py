@@ -14,7 +14,7 @@ from weft.support.errors import IRIndexError, RuntimeFault
 from weft.tir import expr as e
 from weft.tir import interp
 from weft.tir.buffer import BufferLoad
-from weft.tir.lowering.facts import is_call
+from weft.tir.expr import is_call
 from weft.tir.lowering.insert_checks import InsertChecks
 from weft.tir.lowering.pipeline import lower_meaning
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.integer import add, const_like, equal, is_value, mul, sub
+from weft.arith.iter_map.integer import add, const_like, equal, mul, sub
 from weft.arith.iter_map.nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, as_sum
 from weft.arith.iter_map.padding import NotAffine, Padder, Padding
 from weft.ir.expr import PrimExpr
 from weft.tir import op
+from weft.tir.constant import is_const_int
 
 
 def digits_by_mark(sums: Iterable[IterSumExpr]) -> dict[int, tuple[IterMark, list[IterSplitExpr]]]:
@@ -61,7 +62,7 @@ class Checker:
         used = digits_by_mark(sums)
         if self.level == IterMapLevel.Bijective:
             for mark in inputs:
-                if id(mark) not in used and not is_value(mark.extent, 1):
+                if id(mark) not in used and not is_const_int(mark.extent, 1):
                     raise NotAffine(f"not bijective: loop {mark.source} is not used")
         if self.level != IterMapLevel.NoCheck:
             unused = [as_sum(mark.source) for mark in constrained if id(mark) not in used]

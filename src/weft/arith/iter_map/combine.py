@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.integer import equal, factors, is_value, ordered_product, sub
+from weft.arith.iter_map.integer import equal, factors, ordered_product, sub
 from weft.arith.iter_map.nodes import IterMark, IterSplitExpr
 from weft.ir.expr import IntImm, PrimExpr
+from weft.tir.constant import is_const_int
 
 
 class DigitSearch:
@@ -22,7 +23,7 @@ class DigitSearch:
         self.unused = [True] * len(splits)
         self.has_unit = False
         for split in splits:
-            self.has_unit = self.has_unit or is_value(split.extent, 1)
+            self.has_unit = self.has_unit or is_const_int(split.extent, 1)
 
     def left(self, mark: IterMark | None = None) -> list[int]:
         """Positions not used yet (of the digits of one mark), from the right."""
@@ -49,10 +50,10 @@ class DigitSearch:
             if type(split.scale) is not IntImm:
                 continue
             scale: int = split.scale.value
-            unit = is_value(split.extent, 1)
+            unit = is_const_int(split.extent, 1)
             if best < 0 or scale < best_scale:
                 best, best_scale = position, scale
-            elif scale == best_scale and unit and not is_value(self.splits[best].extent, 1):
+            elif scale == best_scale and unit and not is_const_int(self.splits[best].extent, 1):
                 best = position
         if best >= 0:
             return best
@@ -70,7 +71,7 @@ class DigitSearch:
         for position in self.left(mark):
             if not equal(self.analyzer, self.splits[position].scale, scale):
                 continue
-            if is_value(self.splits[position].extent, 1):
+            if is_const_int(self.splits[position].extent, 1):
                 return position
             if match < 0:
                 match = position

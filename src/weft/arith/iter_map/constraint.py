@@ -42,8 +42,6 @@ def read_predicate(
     domains = dict(iters)
     constraints: list[Constraint] = []
     for part in conjuncts(predicate):
-        if type(part) is IntImm and part.value:
-            continue
         if not isinstance(part, (LT, LE, GT, GE)) or not _is_integer(part.a, part.b):
             raise NotAffine(f"the predicate {part} is no comparison of integers by < <= > >=")
         constraint = _constraint(part, domains)

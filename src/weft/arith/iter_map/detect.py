@@ -15,7 +15,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.check import Checker
 from weft.arith.iter_map.combine import combine_digits
 from weft.arith.iter_map.constraint import read_predicate, uses
-from weft.arith.iter_map.integer import factors, is_value, ordered_product
+from weft.arith.iter_map.integer import factors, ordered_product
 from weft.arith.iter_map.nodes import (
     IterMapLevel,
     IterMapResult,
@@ -32,6 +32,7 @@ from weft.ir.expr import PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Var
 
 
@@ -119,7 +120,7 @@ def iter_map_simplify(
     iter_map = detect_iter_map(
         exprs, input_iters, condition, level, simplify_trivial_iterators, analyzer=analyzer
     )
-    if not iter_map.indices and level != IterMapLevel.Bijective and not is_value(condition, 1):
+    if not iter_map.indices and level != IterMapLevel.Bijective and not is_const_int(condition, 1):
         # A map without the predicate is a map with it, too.
         iter_map = detect_iter_map(
             exprs, input_iters, True, level, simplify_trivial_iterators, analyzer=analyzer

@@ -18,7 +18,6 @@ from weft.arith.iter_map.integer import (
     const_like,
     equal,
     floordiv,
-    is_value,
     maximum,
     minimum,
     mul,
@@ -37,6 +36,7 @@ from weft.arith.iter_map.nodes import (
 )
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Array
+from weft.tir.constant import is_const_int
 from weft.tir.op import less_equal
 
 
@@ -112,7 +112,7 @@ class Fuser:
 
     def quotient(self, value: PrimExpr, by: PrimExpr) -> PrimExpr:
         """``value // by``, simplified if there is something to divide."""
-        return value if is_value(by, 1) else self.analyzer.simplify(floordiv(value, by))
+        return value if is_const_int(by, 1) else self.analyzer.simplify(floordiv(value, by))
 
     def chained(self, splits: Sequence[IterSplitExpr]) -> _Chain | None:
         """The digits in the order of their scales, each the one below times its extent."""
@@ -121,7 +121,7 @@ class Fuser:
         base_scale = splits[position].scale
         zero = const_like(base_scale, 0)
         chain = _Chain(base_scale, base_scale, zero, zero)
-        overlap = self.level != IterMapLevel.Bijective and is_value(base_scale, 1)
+        overlap = self.level != IterMapLevel.Bijective and is_const_int(base_scale, 1)
         while position >= 0:
             scale = chain.expected if exact else splits[position].scale
             if not exact:
@@ -176,7 +176,7 @@ class Fuser:
         """Record ``low <= total < high`` (either may be None); False if the sum does not fuse."""
         base, zero = total.base, const_like(total, 0)
         fused = self.fuse(IterSumExpr(total.args, zero), keep_single=False)
-        if fused is None or not is_value(fused.args[0].scale, 1):
+        if fused is None or not is_const_int(fused.args[0].scale, 1):
             return False
         mark = fused.args[0].source
         known = next(entry for entry in self.sums if entry.mark is mark)

@@ -98,11 +98,6 @@ def const_like(expr: PrimExpr, value: int) -> PrimExpr:
     return fold.const(expr.dtype, value)
 
 
-def is_value(expr: PrimExpr, value: int) -> bool:
-    """Whether ``expr`` is that constant."""
-    return type(expr) is IntImm and bool(expr.value == value)
-
-
 def factors(expr: PrimExpr) -> tuple[int, list[PrimExpr]]:
     """The constant factor of a product, and its other factors from left to right.
 

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.integer import (
-    add,
-    const_like,
-    equal,
-    floordiv,
-    floormod,
-    is_value,
-    mul,
-    sub,
-)
+from weft.arith.iter_map.integer import add, const_like, equal, floordiv, floormod, mul, sub
 from weft.arith.iter_map.nodes import IterSplitExpr, IterSumExpr
 from weft.arith.iter_map.to_expr import ToExpr
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Map
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Add, Sub, Var
 
 
@@ -89,7 +81,7 @@ class _Inverse:
         value = sub(value, total.base)
         if len(total.args) == 1:
             (split,) = total.args
-            if not is_value(split.scale, 1) and not is_value(split.scale, -1):
+            if not is_const_int(split.scale, 1) and not is_const_int(split.scale, -1):
                 raise IRValueError(
                     f"inverse_affine_iter_map: the stride {split.scale} of {self.text(total)} "
                     "skips values"

@@ -22,7 +22,6 @@ from weft.arith.iter_map.integer import (
     equal,
     floordiv,
     floormod,
-    is_value,
     mul,
     product_divides,
 )
@@ -38,6 +37,7 @@ from weft.arith.iter_map.to_expr import ToExpr
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import Array
 from weft.tir import op
+from weft.tir.constant import is_const_int
 
 
 class NotAffine(ArithmeticError):
@@ -118,13 +118,13 @@ class Padder:
         padding = self.of_mark(split.source)
         left = const_like(residue, 0)
         if padding is not None and not (
-            is_value(padding.left, 0) and self.divides(padding.step, padding.mark.extent)
+            is_const_int(padding.left, 0) and self.divides(padding.step, padding.mark.extent)
         ):
             if padding.padded is None:
                 padding.padded = self.padded_mark(padding)
             split, left = whole(padding.padded), padding.left
         if not (
-            (is_value(residue, 0) and is_value(left, 0))
+            (is_const_int(residue, 0) and is_const_int(left, 0))
             or equal(self.analyzer, residue, floormod(left, divisor))
         ):
             raise NotAffine(
@@ -158,7 +158,7 @@ class Padder:
         else:
             self.agree(padding, left, step)
         edge = add(residue, split.extent)
-        if is_value(residue, 0) and self.divides(divisor, edge):
+        if is_const_int(residue, 0) and self.divides(divisor, edge):
             return split, residue
         self.needed = True
         extent = self.analyzer.simplify(mul(ceildiv(edge, divisor), divisor))

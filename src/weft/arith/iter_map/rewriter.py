@@ -9,16 +9,7 @@ from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.facts import is_index
 from weft.arith.iter_map.fuse import Fuser
-from weft.arith.iter_map.integer import (
-    add,
-    ceildiv,
-    const_like,
-    equal,
-    floordiv,
-    is_value,
-    mul,
-    sub,
-)
+from weft.arith.iter_map.integer import add, ceildiv, const_like, equal, floordiv, mul, sub
 from weft.arith.iter_map.nodes import (
     IterMapExpr,
     IterMapLevel,
@@ -35,6 +26,7 @@ from weft.arith.iter_map.padding import NotAffine, Padder
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.ir.node import Array
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Add, BinaryExpr, FloorDiv, FloorMod, Mul, Sub, Var
 
 _ROUNDS_OF_BASE: Final = 6
@@ -68,9 +60,9 @@ class Rewriter:
 
     def iterator(self, var: Var, dom: Range, simplify_trivial: bool) -> PrimExpr:
         """The sum or split that replaces a loop variable."""
-        if simplify_trivial and is_value(dom.extent, 1):
+        if simplify_trivial and is_const_int(dom.extent, 1):
             return constant_sum(dom.min)
-        if is_value(dom.min, 0):
+        if is_const_int(dom.min, 0):
             mark = IterMark(var, dom.extent)
             self.input_marks.append(mark)
             return whole(mark)
@@ -143,13 +135,13 @@ class Rewriter:
             else:
                 zero = const_like(split.scale, 0)
                 splits.append(split if sign > 0 else scaled(split, sub(zero, split.scale)))
-        splits = [split for split in splits if not is_value(split.scale, 0)]
+        splits = [split for split in splits if not is_const_int(split.scale, 0)]
         base = add(left.base, right.base) if sign > 0 else sub(left.base, right.base)
         return IterSumExpr(Array(splits), base)
 
     def product(self, a: PrimExpr, factor: PrimExpr) -> PrimExpr:
         """A sum or split times an expression without loops."""
-        if is_value(factor, 0):
+        if is_const_int(factor, 0):
             return const_like(a, 0)
         if isinstance(a, IterSplitExpr):
             return scaled(a, mul(a.scale, factor))
@@ -173,7 +165,7 @@ class Rewriter:
         quotient = type(expr) is FloorDiv
         if type(divisor) is IntImm and divisor.value <= 0:
             raise NotAffine(f"the divisor {divisor} is not positive")
-        if is_value(divisor, 1):
+        if is_const_int(divisor, 1):
             return total if quotient else const_like(total, 0)
         unscaled = self.without_scale(total, divisor)
         if unscaled is None:
@@ -199,7 +191,7 @@ class Rewriter:
         """
         (split,), base = total.args, total.base
         scale = split.scale
-        if is_value(scale, 1):
+        if is_const_int(scale, 1):
             return total, divisor, False
         divides = self.padder.divides
         if divides(divisor, scale) and divides(divisor, base):
@@ -221,11 +213,11 @@ class Rewriter:
             result = IterSplitExpr(mark, mul(lower, divisor), upper, padded.scale)
         else:
             upper = simplify(ceildiv(extent, divisor))
-            if not (is_value(lower, 1) and equal(self.analyzer, extent, mark.extent)):
+            if not (is_const_int(lower, 1) and equal(self.analyzer, extent, mark.extent)):
                 mark = self.padder.as_mark(padded).source
             result = IterSplitExpr(mark, divisor, upper, const_like(divisor, 1))
         rest = simplify(floordiv(sub(base, left), divisor), _ROUNDS_OF_BASE)
-        return result if is_value(rest, 0) else IterSumExpr(Array([result]), rest)
+        return result if is_const_int(rest, 0) else IterSumExpr(Array([result]), rest)
 
     def remainder(self, split: IterSplitExpr, base: PrimExpr, divisor: PrimExpr) -> IterSplitExpr:
         """``(split + base) % divisor``, times the scale of the split."""

@@ -12,10 +12,11 @@ from enum import Enum, auto
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.iter_map.check import digits_by_mark
 from weft.arith.iter_map.constraint import read_predicate
 from weft.arith.iter_map.detect import detect_iter_map
-from weft.arith.iter_map.integer import const_like, end_of, equal, floordiv, is_value, mul
+from weft.arith.iter_map.integer import const_like, end_of, equal, floordiv, mul
 from weft.arith.iter_map.nodes import (
     IterMapLevel,
     IterMark,
@@ -32,6 +33,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
 from weft.tir import op
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Var
 
 
@@ -96,7 +98,7 @@ def subspace_divide(
     pairs = []
     try:
         domains, _ = read_predicate(as_prim_expr(predicate), input_iters)
-        fixed = {var: dom.min for var, dom in domains.items() if is_value(dom.extent, 1)}
+        fixed = {var: dom.min for var, dom in domains.items() if is_const_int(dom.extent, 1)}
         for total in iter_map.indices:
             part = divider.index(IterSumExpr(total.args, substitute(total.base, fixed)))
             outer, inner = IterMark(part.outer, part.outer_extent), part.inner
@@ -137,10 +139,10 @@ class _Divider:
             unit, nothing = const_like(total, 1), constant_sum(const_like(total, 0))
             return _Division(nothing, unit, constant_sum(total.base), unit, _Side.BOTH)
         (split,) = total.args
-        if not is_value(split.scale, 1):
+        if not is_const_int(split.scale, 1):
             raise NotAffine("an index has a stride")
         part = self.split(split)
-        if is_value(total.base, 0):
+        if is_const_int(total.base, 0):
             return part
         inner = as_sum(part.inner)
         moved = IterSumExpr(inner.args, total.base)
@@ -175,7 +177,7 @@ class _Divider:
         digits ``// 4, // 2 % 2, % 2`` do not divide.
         """
         lower, extent, scale = digit.lower_factor, digit.extent, digit.scale
-        if is_value(lower, 1) and self.equal(extent, digit.source.extent):
+        if is_const_int(lower, 1) and self.equal(extent, digit.source.extent):
             return whole_sum
         boundary = whole_sum.inner_extent
         divides = self.padder.divides
@@ -198,7 +200,11 @@ class _Divider:
 
     def sum(self, total: IterSumExpr, extent: PrimExpr) -> _Division:
         """A sum of splits that runs over [0, extent)."""
-        if len(total.args) == 1 and is_value(total.base, 0) and is_value(total.args[0].scale, 1):
+        if (
+            len(total.args) == 1
+            and is_const_int(total.base, 0)
+            and is_const_int(total.args[0].scale, 1)
+        ):
             part = self.split(total.args[0])
             if self.equal(total.args[0].extent, extent):
                 return part
@@ -217,7 +223,9 @@ class _Divider:
             return self.one_sided(side, inner or outer, total.base, extent)
         inner_extent, below = self.chained(inner, const_like(total, 1))
         outer_extent, above = self.chained(outer, inner_extent)
-        if not is_value(total.base, 0) or not self.equal(mul(inner_extent, outer_extent), extent):
+        if not is_const_int(total.base, 0) or not self.equal(
+            mul(inner_extent, outer_extent), extent
+        ):
             raise NotAffine("a predicate bounds outer and inner loops together")
         zero = const_like(total, 0)
         return _Division(
@@ -250,16 +258,14 @@ class _Divider:
         zero = const_like(value, 0)
         self.require(side, op.greater_equal(value, zero))
         self.require(side, op.less(value, extent))
-        if not is_value(base, 0):  # only the base of an index may lie outside of [0, extent)
+        if not is_const_int(base, 0):  # only the base of an index may lie outside of [0, extent)
             total = as_sum(whole(IterMark(total, extent)))
         make = _Division.all_inner if side is _Side.INNER else _Division.all_outer
         return make(total, extent)
 
     def require(self, side: _Side, condition: PrimExpr) -> None:
         """Record a condition on the loops of one side, unless it always holds."""
-        bounds = Analyzer()
-        for var, dom in self.loops.items():
-            bounds.bind(var, dom)
+        bounds = analyzer_of(self.loops)
         if not bounds.can_prove(condition):
             self.conditions[side] = op.logical_and(self.conditions[side], condition)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.integer import add, const_like, equal, floordiv, floormod, is_value, mul
+from weft.arith.iter_map.integer import add, const_like, equal, floordiv, floormod, mul
 from weft.arith.iter_map.nodes import IterSplitExpr, IterSumExpr
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator
 from weft.support.recursion import deep_recursion
+from weft.tir.constant import is_const_int
 
 
 class ToExpr(Mutator):
@@ -31,13 +32,13 @@ class ToExpr(Mutator):
     def visit_IterSplitExpr(self, split: IterSplitExpr) -> PrimExpr:
         source = self.visit(split.source.source)
         lower, extent, scale = split.lower_factor, split.extent, split.scale
-        if is_value(lower, 1) and self.equal(extent, split.source.extent):
+        if is_const_int(lower, 1) and self.equal(extent, split.source.extent):
             return mul(source, scale)
         covered = mul(lower, extent)
         if self.equal(covered, split.source.extent):
             # A loop of one iteration is kept as its variable. Of any other loop, a digit with a
             # single value is 0.
-            if is_value(extent, 1) and not is_value(split.source.extent, 1):
+            if is_const_int(extent, 1) and not is_const_int(split.source.extent, 1):
                 return const_like(extent, 0)
             return mul(floordiv(source, lower), scale)
         return mul(floordiv(floormod(source, covered), lower), scale)

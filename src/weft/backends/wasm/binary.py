@@ -16,7 +16,6 @@ MAGIC: Final = b"\0asm\1\0\0\0"
 CUSTOM, TYPE, IMPORT, FUNCTION, TABLE, MEMORY, GLOBAL, EXPORT, START = range(9)
 ELEMENT, CODE, DATA = range(9, 12)
 """Numbers of sections, in their order; 12, the count of data segments, stands before 10."""
-FUNCTION_TYPE: Final = 0x60
 I32: Final = 0x7F
 FUNCREF: Final = 0x70
 I32_CONST: Final = 0x41

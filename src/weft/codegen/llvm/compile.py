@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of
-from weft.codegen.llvm.emit import SCHEDULED_BY_US, emit_module
+from weft.codegen.llvm.emit import SCHEDULED_BY_US
 from weft.codegen.llvm.instructions import check_instructions
 from weft.codegen.llvm.worker import (
     ALL,
@@ -30,14 +30,12 @@ from weft.codegen.llvm.worker import (
 )
 from weft.codegen.llvm.worker_pool import POOL, Batch, NotTranslatedError
 from weft.codegen.llvm.worker_process import WorkerEndedError
-from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
 from weft.support.errors import CodegenError, InternalError, TVMError
 from weft.support.lazy_property import lazy_property
 from weft.support.llvm_binding import binding
 from weft.support.progress import phase
-from weft.target.host import LLVMOptions, llvm_options
-from weft.target.target import TargetLike
+from weft.target.host import LLVMOptions
 
 SLP_MISTAKES: Final = re.compile(r"uitofp (i|<\d+ x i)(16|32|64)")
 """Conversions that LLVM 22's SLP vectoriser gets wrong: it narrows the operand, then extends its
@@ -142,7 +140,7 @@ _TOGETHER: Final[ContextVar[_Texts | None]] = ContextVar("compiled_together", de
 
 @contextmanager
 def compiled_together() -> Iterator[None]:
-    """Within, ``compile_module`` does not wait for LLVM; the ``object_code`` of its results does.
+    """Within, ``compile_emitted`` does not wait for LLVM; the ``object_code`` of its results does.
 
     So the compile workers optimise one module while this process makes the text of the next. What
     is not done at the end, by an error or an interrupt, is broken off.
@@ -153,15 +151,6 @@ def compiled_together() -> Iterator[None]:
             yield
         finally:
             _TOGETHER.reset(token)
-
-
-def compile_module(
-    mod: IRModule, target: TargetLike | None = None, *, checks: bool = True
-) -> CompiledObject:
-    """Compile every lowered PrimFunc of ``mod`` into one object."""
-    options = llvm_options(target)
-    text, specs = emit_module(mod, target, checks=checks)
-    return compile_emitted(text, specs, options)
 
 
 def compile_emitted(

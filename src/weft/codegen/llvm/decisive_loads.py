@@ -18,8 +18,8 @@ from weft.ir.sharing import parts_of
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.intrinsic import CallEffectKind, effect_of
-from weft.tir.lowering.facts import is_call
 from weft.tir.lowering.faults import DIVISIONS
 
 _ADDRESSES: Final = ("tvm_access_ptr", "is_exact")

@@ -27,8 +27,8 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.buffer import BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.lowering.building import constant_of
-from weft.tir.lowering.facts import is_call
 
 _I64: Final = DataType("int64")
 

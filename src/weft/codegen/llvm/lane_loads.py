@@ -15,8 +15,8 @@ from weft.ir.expr import PrimExpr
 from weft.ir.sharing import parts_of
 from weft.tir import expr as e
 from weft.tir.buffer import BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.lanes import lane_of
-from weft.tir.lowering.facts import is_call
 
 _OPERATIONS: Final = 6
 """The most operations on indices, beside their loads, for which that is faster: more of them are

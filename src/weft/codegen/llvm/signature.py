@@ -14,6 +14,7 @@ from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.extent import FUNCTIONS, Extent
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
+from weft.support.free_name import free_name
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer
 from weft.tir.extent_text import extent_text
@@ -123,12 +124,7 @@ class _Names:
             clean = "".join([c if c.isalnum() and c.isascii() else "_" for c in stem]) or "v"
             if clean[0].isdigit() or not clean.isidentifier() or clean in _KEYWORDS:
                 clean = f"v_{clean}"
-            name, number = clean, 0
-            while name in self.taken:
-                number += 1
-                name = f"{clean}_{number}"
-            self.taken.add(name)
-            self.known[id(var)] = name
+            name = self.known[id(var)] = free_name(clean, self.taken)
         return name
 
     def extent(self, expr: PrimExpr | None) -> Extent:

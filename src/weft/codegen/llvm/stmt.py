@@ -14,7 +14,8 @@ from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
 from weft.tir import expr as e
 from weft.tir import stmt as s
-from weft.tir.lowering.facts import is_call, loop_range
+from weft.tir.expr import is_call
+from weft.tir.lowering.facts import is_single, loop_range
 from weft.tir.stmt import ForKind
 
 
@@ -105,7 +106,7 @@ def serial_loop(em: Emitter, stmt: s.For) -> None:
         return
     end = memory.plus(em, low, extent)
     em.bind_range(stmt.loop_var, loop_range(em.ranges, stmt))
-    if isinstance(stmt.extent, IntImm) and stmt.extent.value == 1:
+    if is_single(stmt):
         em.bind(stmt.loop_var, Binding(None, low))
         if not any(is_call(call, name) for call in collect(stmt.body, e.Call) for name in _JUMPS):
             em.statement(stmt.body)

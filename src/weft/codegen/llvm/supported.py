@@ -6,8 +6,7 @@ from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.convert import saturates
 from weft.codegen.llvm.whole_registers import has_dot_four_bytes, has_lookup, has_scaleb
 from weft.ir.expr import PrimExpr
-from weft.tir.expr import Call, Cast
-from weft.tir.lowering.facts import is_call
+from weft.tir.expr import Call, Cast, is_call
 
 
 def is_supported(context: ModuleContext, expr: PrimExpr) -> bool:

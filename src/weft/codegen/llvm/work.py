@@ -14,7 +14,7 @@ from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.lowering.facts import is_call
+from weft.tir.expr import is_call
 from weft.tir.lowering.mathematics.library import LIBRARY
 from weft.tir.lowering.outline_launches import FOREIGN, Service
 

@@ -205,7 +205,7 @@ def main() -> None:
     requests = _poll(source, select.POLLIN)
     kind, payload = READY, b""
     while True:
-        write_all(sink, ANSWER.pack(kind, _resident(), len(payload)), payload)
+        write_all(sink, ANSWER.pack(kind, resident(), len(payload)), payload)
         if not requests.poll(idle_milliseconds):
             os._exit(0)
         sizes = REQUEST.unpack(read_exactly(source, REQUEST.size))
@@ -213,7 +213,7 @@ def main() -> None:
         kind, payload = _answer(llvm, Job(*json.loads(job)), text)
 
 
-def _resident() -> int:
+def resident() -> int:
     """How many KiB of memory this process takes now; 0 where the system does not tell.
 
     ``getrusage`` does not help: its peak begins with that of the process that started this one.

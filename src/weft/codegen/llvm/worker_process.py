@@ -9,16 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import IO, BinaryIO, Final
+from typing import Final
 
 from weft.codegen.llvm import worker
 from weft.codegen.llvm.worker import ANSWER, REQUEST, Job, Refusal
+from weft.support.child_process import ChildProcess, how_it_ended
 from weft.support.llvm_binding import binding
 
 START_SECONDS: Final = 120
@@ -29,7 +27,6 @@ _LONGEST_LAST_WORDS: Final = 300
 _MISSED: Final = "warning: <unknown>:0:0: loop not "
 """How LLVM begins to say that it did not transform a loop as asked, about which no user can do
 anything."""
-_SIGNALS: Final = {number.value: number.name for number in signal.Signals}
 
 
 class WorkerEndedError(Exception):
@@ -56,65 +53,30 @@ class WorkerEndedError(Exception):
         return self.status == -signal.SIGKILL or any(word in self.last_words for word in words)
 
     def __str__(self) -> str:
-        if self.status < 0:
-            how = f"was ended by signal {_SIGNALS.get(-self.status, -self.status)}"
-        else:
-            how = f"ended with status {self.status}"
-        return how + (f" ({self.last_words})" if self.last_words else "")
+        return how_it_ended(self.status) + (f" ({self.last_words})" if self.last_words else "")
 
 
-class Worker:
+class Worker(ChildProcess):
     """A process that compiles. Raises OSError where the system starts no process.
 
     Args:
         idle_seconds: it ends by itself when nothing was asked of it for so long.
-
-    ``jobs`` is how many it has done, ``resident`` the memory that it takes, in KiB.
     """
 
     def __init__(self, idle_seconds: float) -> None:
-        self.jobs, self.resident = 0, 0
+        super().__init__([*_command(), str(idle_seconds)], cwd="/")
         self._is_ready = False
-        self._told = 0
-        self._errors = _anonymous_file()
-        try:
-            self._process = subprocess.Popen(
-                [*_command(), str(idle_seconds)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                bufsize=0,
-                cwd="/",
-                start_new_session=True,  # Ctrl-C is for the parent, which decides
-            )
-        except OSError:
-            self._errors.close()
-            raise
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests, self._answers = self._process.stdin, self._process.stdout
 
     def wait_until_ready(self) -> None:
         """Return once it can be asked. Raises WorkerEndedError if it never will."""
         if self._is_ready:
             return
-        poll = select.poll()
-        poll.register(self._answers, select.POLLIN)
-        if not poll.poll(START_SECONDS * 1000):
+        if not self.has_answer(START_SECONDS):
             self._process.kill()
         kind, size = self._head()
         if kind != worker.READY or size:
             raise WorkerEndedError(1, "it is another program")
         self._is_ready = True
-
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
-    def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
 
     def fileno(self) -> int:
         """The descriptor that is readable as soon as an answer comes, for ``select``."""
@@ -155,40 +117,14 @@ class Worker:
             return worker.read_exactly(self._answers.fileno(), size)
         except (EOFError, ConnectionError):
             status = self._process.wait()
-            words = " ".join(self._new_words().split())
+            words = " ".join(self.new_words().split())
             raise WorkerEndedError(status, words[-_LONGEST_LAST_WORDS:]) from None
 
-    def _new_words(self) -> str:
-        """What it has written to standard error since the last call of this method."""
-        descriptor = self._errors.fileno()
-        size = os.fstat(descriptor).st_size - self._told
-        words = os.pread(descriptor, size, self._told) if size else b""
-        self._told += size
-        return words.decode(errors="replace")
-
     def _pass_on_warnings(self) -> None:
-        lines = self._new_words().splitlines(keepends=True)
+        lines = self.new_words().splitlines(keepends=True)
         words = "".join([line for line in lines if not line.startswith(_MISSED)])
         if words and sys.stderr is not None:
             sys.stderr.write(words)
-
-    def end(self) -> None:
-        """End the process at once and close its pipes; it has nothing to save."""
-        self._process.kill()
-        self._process.wait()
-        self.let_go()
-
-    def let_go(self) -> None:
-        """Close the pipes only: a forked child does so, for the worker belongs to its parent."""
-        let_go(self._process, self._requests, self._answers, self._errors)
-
-
-def let_go(process: subprocess.Popen[bytes], *files: IO[bytes]) -> None:
-    """Close the pipes to a process without waiting for it, as a child does that was forked."""
-    if process.returncode is None:
-        process.returncode = 0  # or Popen would warn that the process still runs
-    for file in files:
-        file.close()
 
 
 def can_start() -> bool:
@@ -207,10 +143,3 @@ def _command() -> list[str]:
     """
     folder = Path(str(binding().__file__)).resolve().parents[2]
     return [sys.executable, "-I", "-S", worker.__file__, str(folder)]
-
-
-def _anonymous_file() -> BinaryIO:
-    """A file without a name, in memory where the system has such."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("weft worker"), "r+b", buffering=0)
-    return tempfile.TemporaryFile(buffering=0)

@@ -14,19 +14,18 @@ from weft.driver.insertions import SCHEDULING, name_of, with_insertions
 from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.structural import structural_digest
 from weft.ir.transform import Pass, Sequential
 from weft.relax import op as ops
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Constant, Function, Var
 from weft.relax.expr import Tuple as RelaxTuple
+from weft.relax.op.base import CALL_TIR
 from weft.support.errors import TVMError
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
 from weft.tir.size_hints import SIZE_HINTS, size_hints_of
 
-_CALL_TIR: Final = Op.get("relax.call_tir")
 MAIN: Final = "main"
 
 
@@ -66,7 +65,7 @@ def kernels_of(module: IRModule) -> list[Kernel]:
     kernels: dict[bytes, Kernel] = {}
     for function in module.functions.values():
         for call in collect(function, Call) if isinstance(function, Function) else ():
-            variable = call.args[0] if call.op is _CALL_TIR else None
+            variable = call.args[0] if call.op is CALL_TIR else None
             callee = module[variable] if isinstance(variable, GlobalVar) else None
             if not isinstance(callee, PrimFunc) or callee.provenance != "te":
                 continue

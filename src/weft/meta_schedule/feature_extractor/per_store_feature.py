@@ -34,6 +34,7 @@ from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore, For, ForKind, Stmt
@@ -74,17 +75,17 @@ class _Simplifier(Mutator):
         return op.const(0, var.dtype) if var in self.unit_vars else var
 
     def visit_For(self, loop: For) -> Stmt:
-        is_unit = _is(loop.min, 0) and _is(loop.extent, 1) and loop.kind == ForKind.SERIAL
+        is_unit = (
+            is_const_int(loop.min, 0)
+            and is_const_int(loop.extent, 1)
+            and loop.kind == ForKind.SERIAL
+        )
         if is_unit and not loop.annotations:
             self.unit_vars.add(loop.loop_var)
             body: Stmt = self.visit(loop.body)
             return body
         result: Stmt = self.visit_default(loop)
         return result
-
-
-def _is(expr: PrimExpr, value: int) -> bool:
-    return isinstance(expr, IntImm) and expr.value == value
 
 
 def _simplified(func: PrimFunc) -> PrimFunc:

@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from weft.codegen.llvm.worker import read_exactly
+from weft.codegen.llvm.worker import read_exactly, resident, write_all
 
 LENGTH: Final = struct.Struct("<Q")
 _GRACE: Final = 5.0
@@ -50,9 +50,7 @@ def read_message(source: int) -> bytes:
 
 def write_message(sink: int, content: bytes) -> None:
     """Write a message to a file descriptor."""
-    rest = memoryview(LENGTH.pack(len(content)) + content)
-    while rest:
-        rest = rest[os.write(sink, rest) :]
+    write_all(sink, LENGTH.pack(len(content)), content)
 
 
 class _Channel:
@@ -76,15 +74,6 @@ def wait_for_quiet() -> None:
     if _channels:
         _channels[0].answer({"quiet": True})
         read_message(_channels[0].source)
-
-
-def resident() -> int:
-    """How many KiB of memory this process takes now; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb", buffering=0) as file:
-            return int(file.read().split()[1]) * resource.getpagesize() >> 10
-    except OSError:
-        return 0
 
 
 def main(limits: Limits) -> None:

@@ -33,6 +33,7 @@ from weft.ir.structural import structural_equal
 from weft.relax.ir.shape_arith import same_dim
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Add, Call, Cast, IterType, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
@@ -158,12 +159,8 @@ def _writes_all(realize: BlockRealize, loops: Sequence[For], stores: Sequence[Bu
 def _covers(domain: Range | None, index: PrimExpr, extent: PrimExpr) -> bool:
     """Whether an index runs through a whole dimension of the buffer."""
     if domain is None:
-        return _is_int(index, 0) and _is_int(extent, 1)
-    return _is_int(domain.min, 0) and same_dim(domain.extent, extent)
-
-
-def _is_int(expr: PrimExpr, value: int) -> bool:
-    return isinstance(expr, IntImm) and expr.value == value
+        return is_const_int(index, 0) and is_const_int(extent, 1)
+    return is_const_int(domain.min, 0) and same_dim(domain.extent, extent)
 
 
 def _binds_all(realize: BlockRealize, loops: Sequence[For]) -> bool:
@@ -172,7 +169,7 @@ def _binds_all(realize: BlockRealize, loops: Sequence[For]) -> bool:
     values = realize.iter_values
     axes = realize.block.iter_vars
     plain = [value for value in values if isinstance(value, Var)]
-    if _is_int(realize.predicate, 1) and len(set(plain)) == len(plain):
+    if is_const_int(realize.predicate, 1) and len(set(plain)) == len(plain):
         if all(
             _is_same_range(domains.get(value) if isinstance(value, Var) else None, value, axis.dom)
             for value, axis in zip(values, axes, strict=True)
@@ -188,7 +185,7 @@ def _binds_all(realize: BlockRealize, loops: Sequence[For]) -> bool:
 
 
 def _is_point(domain: Range | None) -> bool:
-    return domain is not None and _is_int(domain.extent, 1)
+    return domain is not None and is_const_int(domain.extent, 1)
 
 
 def _is_same_range(domain: Range | None, value: PrimExpr, wanted: Range | None) -> bool:
@@ -260,7 +257,7 @@ def _is_broadcast(store: BufferStore, load: BufferLoad) -> bool:
     """Whether the load's indices are some of the store's, in order; extents of 1 do not count."""
     remaining = iter(zip(store.indices, store.buffer.shape, strict=True))
     for index, extent in zip(load.indices, load.buffer.shape, strict=True):
-        if _is_int(extent, 1) and _is_int(index, 0):
+        if is_const_int(extent, 1) and is_const_int(index, 0):
             continue
         if not any(index is other and same_dim(extent, size) for other, size in remaining):
             return False

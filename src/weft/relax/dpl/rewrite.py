@@ -27,6 +27,7 @@ from weft.relax.dpl.rule import rule_of_module
 from weft.relax.dpl.tuples import TuplePattern
 from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
 from weft.support.errors import IRTypeError, PassError
+from weft.support.free_name import free_name
 from weft.support.parameters import mismatch
 
 TUPLE_LIMIT = 3
@@ -117,11 +118,7 @@ def _new_subroutines(
     added: dict[GlobalVar, BaseFunc] = {}
     renamed: dict[GlobalVar, GlobalVar] = {}
     for gvar, func in subroutines.items():
-        name, count = gvar.name_hint, 0
-        while name in taken:
-            count += 1
-            name = f"{gvar.name_hint}_{count}"
-        taken.add(name)
+        name = free_name(gvar.name_hint, taken)
         if name != gvar.name_hint:
             renamed[gvar] = GlobalVar(name, gvar.type_)
             renamed[gvar].struct_info = gvar.struct_info

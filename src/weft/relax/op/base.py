@@ -438,4 +438,5 @@ def call_global(gvar: GlobalVar, args: Sequence[RelaxLike]) -> Call | TirCall:
 
 CALL_TIR: Final = Op.get("relax.call_tir")
 CALL_TIR_INPLACE: Final = Op.get("relax.call_tir_inplace")
+CALLS_OF_KERNELS: Final = (CALL_TIR, CALL_TIR_INPLACE)
 """Passes compare the operator of a call with these."""

@@ -15,6 +15,7 @@ from weft.ir.transform import (
     PassInfo,
     function_pass_decorator,
 )
+from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import BindingBlock, Constant, DataflowBlock, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.support.errors import PassError
@@ -99,6 +100,21 @@ def make_function_pass(
         return entry(func)
 
     return FunctionPass(run, PassInfo(opt_level, name), Function)
+
+
+def make_operator_pass(name: str, function: Callable[[Function], Function]) -> FunctionPass:
+    """A pass that runs ``function`` on each graph function, and removes what is not used then.
+
+    A group of FuseOps stays as it is: its operators are chosen.
+    """
+
+    def run(func: Function) -> Function:
+        if func.attrs.get("Primitive"):
+            return func
+        rewritten = function(func)
+        return func if rewritten is func else remove_all_unused(rewritten)
+
+    return make_function_pass(name, run)
 
 
 def over_functions(

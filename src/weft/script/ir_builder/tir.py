@@ -46,22 +46,19 @@ def _call_intrinsic(op: Op) -> Builder:
     return build
 
 
-def _of_argument(position: int) -> Callable[[Op], Builder]:
-    """Intrinsics whose result has the type of one argument."""
+def _of_second_argument(op: Op) -> Builder:
+    """An intrinsic whose result has the type of its second argument."""
 
-    def make(op: Op) -> Builder:
-        def build(*args: ExprLike, dtype: Dtype | None = None) -> _nodes.Call:
-            items = [as_prim_expr(item) for item in args]
-            return _nodes.Call(_plain_dtype(dtype) or items[position].dtype, op, items)
+    def build(*args: ExprLike, dtype: Dtype | None = None) -> _nodes.Call:
+        items = [as_prim_expr(item) for item in args]
+        return _nodes.Call(_plain_dtype(dtype) or items[1].dtype, op, items)
 
-        return build
-
-    return make
+    return build
 
 
 _RESULTS: dict[str, Callable[[Op], Builder]] = {
-    "tvm_warp_shuffle": _of_argument(1), "tvm_warp_shuffle_up": _of_argument(1),
-    "tvm_warp_shuffle_down": _of_argument(1),
+    "tvm_warp_shuffle": _of_second_argument, "tvm_warp_shuffle_up": _of_second_argument,
+    "tvm_warp_shuffle_down": _of_second_argument,
     "tvm_warp_activemask": lambda op: lambda dtype="uint32": _nodes.Call(dtype, op, ()),
     "get_active_lane_mask": lambda op: lambda dtype, base, limit: _nodes.Call(
         _plain_dtype(dtype), op, (base, limit)

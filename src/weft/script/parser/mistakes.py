@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.expr import FloatImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.structural import structural_equal
 from weft.script.ir_builder.completion import DETECT
@@ -21,6 +21,7 @@ from weft.support.errors import ScriptWarning
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For
@@ -189,12 +190,12 @@ class _BlockVisitor(Visitor):
                 if axis.iter_type == IterVar.DataPar
                 and axis.var not in used
                 and axis.dom is not None
-                and not _is_one(axis.dom.extent)
+                and not is_const_int(axis.dom.extent, 1)
             ]
         return [
             loop.loop_var.name
             for loop in self.loops
-            if loop.loop_var not in used and not _is_one(loop.extent)
+            if loop.loop_var not in used and not is_const_int(loop.extent, 1)
         ]
 
     def starts_from_nothing(self, store: BufferStore) -> bool:
@@ -232,7 +233,3 @@ def _is_among(store: BufferStore, loads: Sequence[BufferLoad]) -> bool:
         load.buffer.data is store.buffer.data and structural_equal(load.indices, store.indices)
         for load in loads
     )
-
-
-def _is_one(extent: PrimExpr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1

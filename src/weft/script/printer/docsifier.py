@@ -29,6 +29,7 @@ from weft.script.printer.doc import (
 )
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.support.free_name import free_name
 from weft.support.object_path import ObjectPath
 from weft.tir.stmt import For
 
@@ -224,13 +225,7 @@ class Docsifier:
 
     def unique_name(self, hint: str) -> str:
         """``hint`` or ``hint_1``, ... : the first that is free."""
-        base = name = clean_name(hint)
-        count = 0
-        while name in self.names:
-            count += 1
-            name = f"{base}_{count}"
-        self.names.add(name)
-        return name
+        return free_name(clean_name(hint), self.names)
 
     def define(self, node: object, hint: str, frame: Frame | None = None) -> IdDoc:
         """Name a node until ``frame`` (by default the innermost) is closed."""

@@ -24,6 +24,7 @@ from weft.script.printer.doc import (
     StmtBlockDoc,
 )
 from weft.script.printer.docsifier import Docsifier, Frame, clean_name, prints
+from weft.support.free_name import free_name
 
 _ORDER: Final = {"PrimFunc": 0, "ExternFunc": 1, "Function": 2}
 
@@ -73,15 +74,10 @@ def _name_functions(module: IRModule, module_name: str, d: Docsifier) -> None:
     taken = {*names, *d.names}
     for name in names:
         d.globals[name] = module_name
-        base = printed = clean_name(name)
+        printed = clean_name(name)
         if printed == name and name not in (*d.prefixes.values(), "range"):
             continue
-        count = 0
-        while printed in taken:
-            count += 1
-            printed = f"{base}_{count}"
-        taken.add(printed)
-        d.function_names[name] = printed
+        d.function_names[name] = free_name(printed, taken)
 
 
 def _ordered(module: IRModule) -> list[tuple[GlobalVar, BaseFunc]]:

@@ -22,10 +22,11 @@ from weft.script.printer.doc import (
 from weft.script.printer.docsifier import Docsifier, Frame, prints
 from weft.script.printer.shared_values import name_shared
 from weft.script.printer.tir_buffer import DATA, buffer_declaration, define_buffer
-from weft.script.printer.tir_expr import is_true, is_zero, same, slice_end
+from weft.script.printer.tir_expr import is_true, same, slice_end
 from weft.script.printer.tir_stmt import body_docs
 from weft.tir import stmt as nodes
 from weft.tir.buffer import Buffer
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.stmt import For
 
@@ -155,7 +156,7 @@ def _single_axis(axis: IterVar, value: PrimExpr | None, d: Docsifier, frame: Fra
 def _domain(dom: Range | None, d: Docsifier) -> ExprDoc:
     if dom is None:
         return LiteralDoc(None)
-    if is_zero(dom.min) and dom.min.dtype is dom.extent.dtype:
+    if is_const_int(dom.min, 0) and dom.min.dtype is dom.extent.dtype:
         return d.expr(dom.extent)
     end = slice_end(dom.min, dom.extent)
     if end is None:

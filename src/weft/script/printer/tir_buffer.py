@@ -29,6 +29,7 @@ from weft.script.printer.docsifier import Docsifier, Frame, prints
 from weft.script.printer.tir_expr import declare_var, slice_end
 from weft.support.dtype import DataType
 from weft.tir.buffer import Buffer, BufferRegion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Var
 from weft.tir.stmt import MatchBufferRegion
 
@@ -61,7 +62,7 @@ def is_simple(buffer: Buffer) -> bool:
 
 def _is_default_offset(buffer: Buffer) -> bool:
     offset = buffer.elem_offset
-    return isinstance(offset, IntImm) and offset.value == 0 and offset.dtype == "int32"
+    return is_const_int(offset, 0) and offset.dtype == "int32"
 
 
 def _has_default_data(buffer: Buffer) -> bool:

@@ -449,8 +449,3 @@ def _gives(function: Callable[..., object], args: Sequence[object], node: nodes.
 def is_true(expr: object) -> bool:
     """Whether an expression is the constant True."""
     return isinstance(expr, IntImm) and expr.value == 1 and expr.dtype.is_bool
-
-
-def is_zero(expr: object) -> bool:
-    """Whether an expression is the constant 0."""
-    return isinstance(expr, IntImm) and expr.value == 0

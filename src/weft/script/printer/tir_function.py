@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from weft.ir.expr import IntImm
 from weft.ir.function import BaseFunc
 from weft.ir.type import TupleType
 from weft.script.printer.attributes import mapping_doc
@@ -30,6 +29,7 @@ from weft.script.printer.tir_buffer import (
     is_simple,
 )
 from weft.script.printer.tir_stmt import body_docs
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterVar, SizeVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Block, BlockRealize, SeqStmt, Stmt
@@ -167,7 +167,7 @@ def implicit_root(func: PrimFunc) -> BlockRealize | None:
     realize = func.body
     if not isinstance(realize, BlockRealize) or realize.iter_values:
         return None
-    if not (isinstance(realize.predicate, IntImm) and realize.predicate.value == 1):
+    if not is_const_int(realize.predicate, 1):
         return None
     root = realize.block
     special = root.annotations or root.match_buffers or root.reads or root.writes or root.init

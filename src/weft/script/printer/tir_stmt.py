@@ -6,6 +6,7 @@ A statement that opens a scope (let, allocate, attr ...) is printed as a plain l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeGuard
 
 import numpy as np
@@ -44,7 +45,6 @@ from weft.script.printer.tir_expr import (
     declare_var,
     index_docs,
     is_true,
-    is_zero,
     list_doc,
     same,
     slice_end,
@@ -52,7 +52,8 @@ from weft.script.printer.tir_expr import (
 from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
 from weft.tir.buffer import BufferRegion
-from weft.tir.expr import Call, IterVar, Var
+from weft.tir.constant import is_const_int
+from weft.tir.expr import Call, IterVar, Var, is_call
 from weft.tir.stmt import For, ForKind, SeqStmt, Stmt
 
 
@@ -109,7 +110,7 @@ def _evaluate(node: nodes.Evaluate, d: Docsifier) -> Doc:
 
 def _is_return(value: PrimExpr) -> TypeGuard[Call]:
     """Whether ``return x`` builds this call of ``tir.ret``."""
-    if not isinstance(value, Call) or getattr(value.op, "name", "") != "tir.ret":
+    if not is_call(value, "ret"):
         return False
     return len(value.args) == 1 and call_style(value, "ret") == "plain"
 
@@ -218,19 +219,26 @@ def _attr(node: nodes.AttrStmt, d: Docsifier) -> Doc:
 
 @prints("Allocate")
 def _allocate(node: nodes.Allocate, d: Docsifier) -> Doc:
-    concise = d.frames[-1].concise
     if d.config.syntax_sugar and _declares_itself(node):
-        return _declare(expect(node.body, nodes.DeclBuffer), d, DATA, concise)
+        return _declare(expect(node.body, nodes.DeclBuffer), d, DATA, d.frames[-1].concise)
     scope = getattr(node.buffer_var.type_annotation, "storage_scope", "") or "global"
     extents = list_doc(node.extents, d)
     args: list[ExprDoc] = [extents, LiteralDoc(str(node.dtype)), LiteralDoc(scope)]
     if not is_true(node.condition):
         args.append(d.doc(node.condition))
+    return _allocation(node, "allocate", args, d)
+
+
+def _allocation(
+    node: nodes.Allocate | nodes.AllocateConst, name: str, args: Sequence[ExprDoc], d: Docsifier
+) -> Doc:
+    """``with T.<name>(args) as v:``, or ``v = T.<name>(args)`` before what follows."""
+    concise = d.frames[-1].concise
     keys: tuple[str, ...] = ()
     values: tuple[ExprDoc, ...] = ()
     if node.annotations:
         keys, values = ("annotations",), (mapping_doc(node.annotations, d),)
-    rhs = CallDoc(d.tir("allocate"), args, keys, values)
+    rhs = CallDoc(d.tir(name), args, keys, values)
     frame = d.push("tir")
     lhs = d.define(node.buffer_var, node.buffer_var.name or "v")
     body_docs(node.body, d, frame)
@@ -256,19 +264,9 @@ def _declares_itself(node: nodes.Allocate) -> bool:
 
 @prints("AllocateConst")
 def _allocate_const(node: nodes.AllocateConst, d: Docsifier) -> Doc:
-    concise = d.frames[-1].concise
     extents = list_doc(node.extents, d)
     args = (_constant_data(node.data, d), LiteralDoc(str(node.dtype)), extents)
-    keys: tuple[str, ...] = ()
-    values: tuple[ExprDoc, ...] = ()
-    if node.annotations:
-        keys, values = ("annotations",), (mapping_doc(node.annotations, d),)
-    rhs = CallDoc(d.tir("allocate_const"), args, keys, values)
-    frame = d.push("tir")
-    lhs = d.define(node.buffer_var, node.buffer_var.name or "v")
-    body_docs(node.body, d, frame)
-    d.pop()
-    return _scoped(lhs, rhs, frame.stmts, concise)
+    return _allocation(node, "allocate_const", args, d)
 
 
 def _constant_data(data: NDArray, d: Docsifier) -> ExprDoc:
@@ -346,7 +344,9 @@ def _grid(loop: For) -> list[For]:
     names: set[int] = set()
     inner: Stmt = loop
     while type(inner) is For:
-        plain = inner.kind is ForKind.SERIAL and is_zero(inner.min) and not inner.annotations
+        plain = (
+            inner.kind is ForKind.SERIAL and is_const_int(inner.min, 0) and not inner.annotations
+        )
         if not plain or inner.thread_binding is not None or _uses(inner.extent, names):
             break
         nest.append(inner)
@@ -381,7 +381,7 @@ def _loop_header(node: For, d: Docsifier) -> ExprDoc:
     args: list[ExprDoc] = []
     keys: list[str] = []
     values: list[ExprDoc] = []
-    if is_zero(node.min):
+    if is_const_int(node.min, 0):
         args.append(d.doc(node.extent))
     else:
         end = slice_end(node.min, node.extent)

@@ -26,6 +26,7 @@ from weft.ir.node import Array, Node
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.condition_domains import narrowed_domains
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import BinaryExpr, Broadcast, Call, Cast, Ramp, Select, Var
 from weft.tir.linear_difference import constant_difference
 from weft.tir.stmt import (
@@ -239,7 +240,7 @@ class _AccessDetector(Visitor):
 
     def relax_range(self, rng: Range, bindings: Mapping[Var, PrimExpr]) -> IntervalSet:
         """The set of values of one range of a region over the inner loops."""
-        if isinstance(rng.extent, IntImm) and rng.extent.value == 1:
+        if is_const_int(rng.extent, 1):
             return self.relax_one(rng.min, bindings)
         start, extent = substitute(rng.min, bindings), substitute(rng.extent, bindings)
         part = as_int_set(Range.from_min_extent(start, extent), self.analyzer)

@@ -27,7 +27,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import GE, LT, And, Broadcast, Call, Cast, Or, Ramp, Var
+from weft.tir.expr import GE, LT, And, Broadcast, Call, Cast, Or, Ramp, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import (
@@ -202,7 +202,7 @@ class _BoundsVisitor(Visitor):
             self.visit(node.b)
 
     def visit_Call(self, node: Call) -> None:
-        if getattr(node.op, "name", "") != "tir.if_then_else":
+        if not is_call(node, "if_then_else"):
             self.visit(node.args)
             return
         condition, true_value, false_value = node.args
@@ -302,7 +302,7 @@ def _may_stop(statement: Stmt) -> bool:
 def _assumption(statement: Stmt) -> PrimExpr | None:
     if isinstance(statement, Evaluate) and isinstance(statement.value, Call):
         call = statement.value
-        if getattr(call.op, "name", "") == "tir.assume":
+        if is_call(call, "assume"):
             return call.args[0]
     return None
 

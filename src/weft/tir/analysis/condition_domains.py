@@ -8,7 +8,6 @@ linear in a variable narrow its domain. Other conditions change nothing, which i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -18,11 +17,21 @@ from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, contains, mentions
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, Var
-
-_OPPOSITE: Final[dict[type[CompareExpr], type[CompareExpr]]] = {
-    LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ,
-}  # fmt: skip
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    OPPOSITE,
+    And,
+    Call,
+    CompareExpr,
+    Not,
+    Or,
+    Var,
+    is_call,
+)
 
 
 def narrowed_domains(
@@ -54,15 +63,15 @@ def _not_negative(condition: PrimExpr, negated: bool) -> Iterator[PrimExpr]:
     if isinstance(condition, Not):
         yield from _not_negative(condition.a, not negated)
         return
-    if isinstance(condition, Call) and getattr(condition.op, "name", "") == "tir.likely":
+    if is_call(condition, "likely"):
         yield from _not_negative(condition.args[0], negated)
         return
     kind = type(condition)
-    if not isinstance(condition, CompareExpr) or kind not in _OPPOSITE:
+    if not isinstance(condition, CompareExpr) or kind not in OPPOSITE:
         return
     if not is_index(condition.a.dtype):  # a condition on sums that wrap says nothing of their terms
         return
-    kind = _OPPOSITE[kind] if negated else kind
+    kind = OPPOSITE[kind] if negated else kind
     a, b = condition.a, condition.b
     if kind in (GE, EQ):
         yield fold.sub(a, b)

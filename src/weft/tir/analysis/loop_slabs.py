@@ -19,7 +19,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, mentions, substitute
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Var, is_call
 from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For
 
 
@@ -114,7 +114,7 @@ class _Accesses(Visitor):
 
     def visit_Call(self, call: Call) -> None:
         """A buffer whose address is taken may be read and written anywhere."""
-        takes_address = getattr(call.op, "name", "") == "tir.address_of"
+        takes_address = is_call(call, "address_of")
         for arg in call.args:
             if isinstance(arg, Buffer):
                 self.shared(arg)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import PrimExpr, Range
@@ -110,9 +110,7 @@ class _Access:
         """Whether this is a load, in a store's value, of the same element that it stores."""
         if self.is_write or self.statement is not store.statement:
             return False
-        analyzer = Analyzer()
-        for var, domain in self.around.loops.items():
-            analyzer.bind(var, domain)
+        analyzer = analyzer_of(self.around.loops)
         return all(
             expr_deep_equal(mine, its) or analyzer.can_prove_equal(mine, its)
             for mine, its in zip(self.indices, store.indices, strict=True)

@@ -18,13 +18,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import RuntimeFault, UnsupportedError
 from weft.tir.buffer import BufferLoad
 from weft.tir.exact_steps import exact_steps
-from weft.tir.expr import (
-    Add,
-    Call,
-    Mul,
-    Sub,
-    Var,
-)
+from weft.tir.expr import Add, Call, Mul, Sub, Var, is_call
 from weft.tir.interp import arithmetic, internal_calls
 from weft.tir.interp.arithmetic import is_vector
 from weft.tir.interp.c_functions import c_function, c_value
@@ -295,7 +289,7 @@ class CallCompiler:
     def packed_argument(self, arg: PrimExpr) -> Thunk:
         """An argument of a packed call; a buffer arrives as an NDArray view."""
         buffer = getattr(arg, "buffer", None)
-        if isinstance(arg, Call) and getattr(arg.op, "name", "") == "tir.tvm_stack_make_array":
+        if is_call(arg, "tvm_stack_make_array"):
             data = expect(arg.args[0], Var)
             return lambda state: NDArray(state.view_of_data(data))
         if buffer is not None and isinstance(arg, BufferLoad) and arg.dtype.is_handle:

@@ -19,12 +19,11 @@ from weft.ir.node import Node, expect
 from weft.support.errors import IRValueError, RuntimeFault, UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.interp.state import State, Thunk
 from weft.tir.stmt import BufferStore, MatchBufferRegion
-from weft.tir.transform.condition_range import is_call
 
 
 @dataclass(frozen=True, eq=False)

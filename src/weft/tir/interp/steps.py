@@ -14,7 +14,7 @@ from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.support.errors import UnsupportedError
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, CommReducer, Var
+from weft.tir.expr import Call, CommReducer, Var, is_call
 from weft.tir.interp.loops import Request, Share, Steps, Waiting, repeated_steps, rounds_of
 from weft.tir.interp.state import Action, State, Thunk
 from weft.tir.interp.values import Value
@@ -33,7 +33,6 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 

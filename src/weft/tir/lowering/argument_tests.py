@@ -16,13 +16,13 @@ from weft.ir.node import Node, expect
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import reinterpret
 from weft.tir.lowering.building import either, wide
 from weft.tir.lowering.effects import effects_of, has_noalias
 from weft.tir.lowering.exact_sizes import Sizes, Test
-from weft.tir.lowering.facts import is_call
 from weft.tir.lowering.layouts import Layout, bytes_of, layout_of
 from weft.tir.lowering.view_tests import whole_reach
 from weft.tir.stmt_functor import substitute

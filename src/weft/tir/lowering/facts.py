@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, TypeGuard
+from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import expect
-from weft.ir.op import Op
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
+from weft.tir.constant import is_const_int
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import fixed_data
 from weft.tir.lowering.proofs import Bounds
@@ -234,14 +235,9 @@ class FactMutator(StatementFacts):
         return e.NE(e.Call("int32", "tir.reduce_lanes", [counts]), IntImm("int32", 0))
 
 
-def is_call(expr: object, name: str) -> TypeGuard[e.Call]:
-    """Whether an expression is a call of the intrinsic ``T.name``."""
-    return isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == f"tir.{name}"
-
-
 def is_single(loop: s.For) -> bool:
     """Whether a loop has one iteration."""
-    return isinstance(loop.extent, IntImm) and loop.extent.value == 1
+    return is_const_int(loop.extent, 1)
 
 
 def loop_range(ranges: Ranges, loop: s.For) -> Interval:

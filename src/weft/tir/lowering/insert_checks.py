@@ -45,6 +45,7 @@ from weft.tir import expr as e
 from weft.tir import op
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import checked
@@ -53,7 +54,7 @@ from weft.tir.lowering.accesses import is_within
 from weft.tir.lowering.argument_tests import Argument, arguments_of, overlap_tests, raw_pointers
 from weft.tir.lowering.building import Names, constant_of
 from weft.tir.lowering.exact_sizes import Test, allocation_test, exact_bound, parameter_tests
-from weft.tir.lowering.facts import FactMutator, facts_of, is_call
+from weft.tir.lowering.facts import FactMutator, facts_of
 from weft.tir.lowering.faults import Faults
 from weft.tir.lowering.function_names import name_of, named_functions
 from weft.tir.lowering.layouts import Layout, bytes_of, layout_of

@@ -40,9 +40,10 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.analysis.undefined_vars import UndefinedVars
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import DECLARED, effects_of, has_noalias, return_type
-from weft.tir.lowering.facts import RANGE, StatementFacts, facts_of, is_call, loop_range
+from weft.tir.lowering.facts import RANGE, StatementFacts, facts_of, loop_range
 from weft.tir.lowering.function_names import name_of
 
 _I64: Final = DataType("int64")

@@ -195,7 +195,7 @@ class Bounds:
     def _assume_compare(self, condition: e.CompareExpr, holds: bool) -> None:
         if condition.a.dtype.lanes != 1:
             return
-        kind = type(condition) if holds else _NEGATED[type(condition)]
+        kind = type(condition) if holds else e.OPPOSITE[type(condition)]
         difference = add_scaled(self.poly(condition.a), self.poly(condition.b), -1)
         negated = {key: -value for key, value in difference.items()}
         if kind is e.LT:
@@ -461,8 +461,3 @@ class Bounds:
             number = self._atoms[key] = len(self._info)
             self._info.append((expr, parts))
         return number
-
-
-_NEGATED: Final[dict[type[e.CompareExpr], type[e.CompareExpr]]] = {
-    e.LT: e.GE, e.GE: e.LT, e.GT: e.LE, e.LE: e.GT, e.NE: e.EQ, e.EQ: e.NE,
-}  # fmt: skip

@@ -17,6 +17,7 @@ from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir.expr import is_call
 
 Interval = tuple[int, int]
 """The least and the largest value."""
@@ -177,16 +178,14 @@ def _limits(condition: PrimExpr, holds: bool) -> Iterator[tuple[e.Var, Interval]
         return
     kind, var, limit = type(condition), condition.a, condition.b
     if isinstance(var, IntImm):
-        kind, var, limit = _SWAPPED.get(kind, kind), limit, var
-    interval = _INTERVALS.get(kind if holds else _NEGATED.get(kind, kind))
+        kind, var, limit = e.SWAPPED[kind], limit, var
+    interval = _INTERVALS.get(kind if holds else e.OPPOSITE[kind])
     if interval is None or not isinstance(var, e.Var) or not isinstance(limit, IntImm):
         return
-    if var.dtype.is_integral and var.dtype.lanes == 1 and (holds or kind in _NEGATED):
+    if var.dtype.is_integral and var.dtype.lanes == 1:
         yield var, interval(limit.value, *integer_range(var.dtype))
 
 
-_SWAPPED: Final[dict[type, type]] = {e.LT: e.GT, e.LE: e.GE, e.GT: e.LT, e.GE: e.LE}
-_NEGATED: Final[dict[type, type]] = {e.LT: e.GE, e.LE: e.GT, e.GT: e.LE, e.GE: e.LT}
 _INTERVALS: Final[dict[type, Callable[[int, int, int], Interval]]] = {
     e.LT: lambda limit, least, _: (least, limit - 1),
     e.LE: lambda limit, least, _: (least, limit),
@@ -207,7 +206,7 @@ def _is_tested(ranges: Ranges, expr: PrimExpr) -> bool:
         return id(expr) in ranges._tested
     if isinstance(expr, e.Select):
         return ranges.nonzero(expr.true_value) and ranges.nonzero(expr.false_value)
-    if not isinstance(expr, e.Call) or getattr(expr.op, "name", "") != "tir.checked":
+    if not is_call(expr, "checked"):
         return False
     condition = expr.args[1]
     if not isinstance(condition, e.NE) or condition.a is not expr.args[0]:

@@ -30,10 +30,11 @@ from weft.ir.transform import Pass
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.accesses import is_within
-from weft.tir.lowering.facts import StatementFacts, facts_of, is_call
+from weft.tir.lowering.facts import StatementFacts, facts_of
 from weft.tir.lowering.faults import Faults
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Ranges

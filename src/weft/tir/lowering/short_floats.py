@@ -25,11 +25,11 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT, intrinsic, reinterpret
 from weft.tir.lowering.building import Names, like
 from weft.tir.lowering.effects import effects_of, return_type
-from weft.tir.lowering.facts import is_call
 from weft.tir.op import const
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
 

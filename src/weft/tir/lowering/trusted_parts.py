@@ -19,9 +19,10 @@ from weft.ir.op import Op
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
 from weft.tir import stmt as s
+from weft.tir.expr import is_call
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import DECLARED
-from weft.tir.lowering.facts import RANGE, is_call
+from weft.tir.lowering.facts import RANGE
 from weft.tir.lowering.function_names import named_functions
 from weft.tir.lowering.outline_launches import LAUNCHED, RANGES
 

@@ -20,6 +20,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import mentions, substitute
 from weft.tir import op
 from weft.tir.buffer import BufferRegion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Add, IterVar, Mul, Sub, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import hazards_below
@@ -43,7 +44,7 @@ def _pinned_axes(block: Block) -> frozenset[Var]:
 
 
 def _is_unit(dom: Range | None) -> bool:
-    return isinstance(dom, Range) and isinstance(dom.extent, IntImm) and dom.extent.value == 1
+    return isinstance(dom, Range) and is_const_int(dom.extent, 1)
 
 
 def _pinned_by(block: Block, regions: Sequence[BufferRegion]) -> set[Var]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.conjunction import conjuncts
+from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
@@ -168,9 +168,7 @@ def _runs_with(
     if isinstance(predicate, IntImm):
         return bool(predicate.value)
     below = {**_below(source, meeting), **shared}
-    outer = [
-        part for part in conjuncts(predicate) if not any(var in below for var in collect(part, Var))
-    ]
+    outer = conjuncts_without(predicate, below)
     if not outer:
         return True
     with analyzer.constraint_scope(read()):
@@ -182,14 +180,11 @@ def _runs_with(
 
 def _exists(buffer: Buffer, region: Sequence[IntervalSet]) -> PrimExpr:
     """The condition that a part of the region is inside of the buffer."""
-    condition: PrimExpr = op.const(True, "bool")
-    for extent, part in zip(buffer.shape, region, strict=True):
-        if part.is_bounded and not part.is_nothing():
-            reaches = op.logical_and(
-                op.greater_equal(part.max_value, 0), op.less(part.min_value, extent)
-            )
-            condition = op.logical_and(condition, reaches)
-    return condition
+    return conjunction(
+        op.logical_and(op.greater_equal(part.max_value, 0), op.less(part.min_value, extent))
+        for extent, part in zip(buffer.shape, region, strict=True)
+        if part.is_bounded and not part.is_nothing()
+    )
 
 
 def _below(sref: StmtSRef, meeting: StmtSRef) -> dict[Var, Range]:

@@ -20,7 +20,7 @@ from weft.ir.summary import identities
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.expr import And, BinaryExpr, Var
+from weft.tir.expr import BinaryExpr, Var
 from weft.tir.function import OPERATORS
 from weft.tir.schedule import flags, tree
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, Stmt
@@ -214,11 +214,6 @@ def merged(*tables: Reuse) -> Reuse:
         known = set(both.values())
         both.update({old: new for old, new in table.items() if new not in known})
     return both
-
-
-def conjuncts(expr: PrimExpr) -> list[PrimExpr]:
-    """The parts of a conjunction; the expression itself if it is none."""
-    return [*conjuncts(expr.a), *conjuncts(expr.b)] if isinstance(expr, And) else [expr]
 
 
 def under_copies(realize: BlockRealize, loops: Sequence[For]) -> Stmt:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, in_range
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.arith.region import estimate_region_lower_bound
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
@@ -152,6 +153,11 @@ def domain(axis: IterVar) -> Range:
     return axis.dom
 
 
+def domains_of(axes: Iterable[IterVar]) -> dict[Var, Range]:
+    """The declared domain of the variable of each axis."""
+    return {axis.var: domain(axis) for axis in axes}
+
+
 def is_remap(realize: BlockRealize, loops: Sequence[StmtSRef]) -> bool:
     """Whether each axis is a loop of its own over just its domain, without a predicate."""
     if not op.is_const_int(realize.predicate, 1):
@@ -226,11 +232,8 @@ def know_shapes(state: ScheduleState, sref: StmtSRef, analyzer: Analyzer) -> Non
 
 def is_implied_by_domains(realize: BlockRealize, analyzer: Analyzer) -> bool:
     """Whether the predicate says no more than that the axes are inside their domains."""
-    condition: PrimExpr = op.const(True, "bool")
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        dom = domain(axis)
-        condition = op.logical_and(condition, op.greater_equal(value, dom.min))
-        condition = op.logical_and(condition, op.less(value, dom.min + dom.extent))
+    domains = [domain(axis) for axis in realize.block.iter_vars]
+    condition = conjunction(map(in_range, realize.iter_values, domains))
     with analyzer.constraint_scope(analyzer.simplify(condition)):
         return bool(analyzer.can_prove(realize.predicate))
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Node
@@ -63,9 +64,7 @@ class _Comparer:
     def __init__(self, outside: Mapping[Var, Range]) -> None:
         self.matched = Matched()
         self.variables: dict[Var, PrimExpr] = {}
-        self.analyzer = Analyzer()
-        for var, rng in outside.items():
-            self.analyzer.bind(var, rng)
+        self.analyzer = analyzer_of(outside)
 
     # ---- statements
 

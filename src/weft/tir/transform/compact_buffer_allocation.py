@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -27,7 +28,7 @@ from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.expr import Add, Broadcast, Call, Cast, FloorDiv, FloorMod, Let, Ramp, Var
+from weft.tir.expr import Add, Broadcast, Call, Cast, FloorDiv, FloorMod, Let, Ramp, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, LetStmt
 from weft.tir.transform.lower_opaque_block import allocation_extents
@@ -122,7 +123,7 @@ class _Gather(Visitor):
                 self.opaque.add(id(arg))
             if isinstance(arg, Buffer):  # the callee sees the whole buffer
                 self.opaque.add(id(arg.data))
-            if isinstance(arg, BufferLoad) and getattr(call.op, "name", "") == "tir.address_of":
+            if isinstance(arg, BufferLoad) and is_call(call, "address_of"):
                 self.opaque.add(id(arg.buffer.data))
         self.visit_default(call)
 
@@ -267,9 +268,8 @@ class _Bounds:
             return index
         analyzer = self._analyzers.get(key)
         if analyzer is None:
-            analyzer = self._analyzers[key] = Analyzer()
-            for loop in loops:
-                analyzer.bind(loop.loop_var, loop.domain)
+            analyzer = analyzer_of({loop.loop_var: loop.domain for loop in loops})
+            self._analyzers[key] = analyzer
         return analyzer.simplify(index)
 
 

@@ -7,7 +7,7 @@ for every ``j``. Bounds may contain variables of outer loops. LoopPartition and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -16,21 +16,26 @@ from weft.arith.int_set import IntervalSet, eval_set, neg_inf, pos_inf
 from weft.arith.linear_form import Sum
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import contains, mentions
-from weft.ir.op import Op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, ProducerLoad, Var
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    And,
+    Call,
+    CompareExpr,
+    Not,
+    Or,
+    ProducerLoad,
+    Var,
+    is_call,
+)
 
 Domains = Mapping[Var, IntervalSet]
 
-OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: EQ}
 _DEPTH: Final = 4
-
-
-def is_call(expr: object, *names: str) -> TypeGuard[Call]:
-    """Whether ``expr`` calls one of the intrinsics ``tir.<name>``."""
-    if not isinstance(expr, Call) or not isinstance(expr.op, Op):
-        return False
-    return expr.op.name.removeprefix("tir.") in names
 
 
 def is_plain(condition: PrimExpr) -> bool:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from weft.ir.expr import PrimExpr
 from weft.ir.transform import Pass
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, ForKind, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 
 
-class _Serial(StmtMutator):
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
-
+class _Serial(StmtOnlyMutator):
     def visit_For(self, loop: For) -> Stmt:
         kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
         return loop.with_(kind=kind, body=self.visit(loop.body))

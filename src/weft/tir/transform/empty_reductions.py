@@ -13,7 +13,7 @@ Nothing is inserted if all extents are known to be positive. The interpreter app
 from __future__ import annotations
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.conjunction import conjuncts
+from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
@@ -96,12 +96,7 @@ class _Nest:
     def _spatial_predicate(self) -> PrimExpr:
         """The parts of the predicate that do not use the reduction's loops."""
         reducing = {loop.loop_var for loop in self.reduction}
-        parts = [
-            part
-            for part in conjuncts(self.realize.predicate)
-            if not reducing & set(collect(part, Var))
-        ]
-        return op.all(*parts) if parts else op.const(True, "bool")
+        return conjunction(conjuncts_without(self.realize.predicate, reducing))
 
 
 class _Insert(StmtMutator):

@@ -18,13 +18,25 @@ from weft.ir.functor import Visitor, collect
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import And, Call, Div, FloorDiv, FloorMod, Let, Mod, Not, Or, ProducerLoad, Var
+from weft.tir.expr import (
+    And,
+    Call,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Mod,
+    Not,
+    Or,
+    ProducerLoad,
+    Var,
+    is_call,
+)
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.decided_condition import DecidedConditions
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
 from weft.tir.transform.threads.thread_scope import binding_of
 
@@ -189,15 +201,12 @@ class _Unlet(StmtMutator):
     visit_LetStmt = visit_Let
 
 
-class _Hoist(StmtMutator):
+class _Hoist(StmtOnlyMutator):
     def __init__(self, conditionals: HoistedConditionals, lets: HoistedLetBindings) -> None:
         super().__init__()
         self.conditionals, self.lets = conditionals, lets
         self.threads: set[int] = set()
         self.analyzer = Analyzer()
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_For(self, loop: For) -> Stmt:
         if loop.kind is ForKind.THREAD_BINDING:

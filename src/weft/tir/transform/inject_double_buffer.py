@@ -37,7 +37,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
 
 SCOPE = "double_buffer_scope"
@@ -62,15 +62,12 @@ class _Buffered:
         return done
 
 
-class _Inject(StmtMutator):
+class _Inject(StmtOnlyMutator):
     def __init__(self, chosen: set[int], split: int) -> None:
         super().__init__()
         self.chosen, self.split = chosen, split
         self.loops: list[For] = []
         self.active: dict[int, _Buffered] = {}
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
         if id(stmt.buffer_var) not in self.chosen:
@@ -153,15 +150,12 @@ class _Inject(StmtMutator):
         return seq(main, For(rest, zero, left, loop.kind, tail, None, loop.annotations))
 
 
-class _Taken(StmtMutator):
+class _Taken(StmtOnlyMutator):
     """Removes the test of a fill where it is known whether another iteration follows."""
 
     def __init__(self, follows: bool) -> None:
         super().__init__()
         self.follows = follows
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         inner = stmt.then_case

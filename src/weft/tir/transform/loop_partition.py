@@ -28,7 +28,7 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Select, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Select, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,
@@ -42,7 +42,7 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import are_large, is_call, is_empty, meet
+from weft.tir.transform.condition_range import are_large, is_empty, meet
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.lower_opaque_block import pragma_loop
 from weft.tir.transform.partition_conditions import (
@@ -52,7 +52,7 @@ from weft.tir.transform.partition_conditions import (
     is_single_branch,
     span_of,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.vectorize_loop import has_masked_form
 
@@ -106,7 +106,7 @@ class _Cut:
         return loop.kind is ForKind.VECTORIZED and all(isinstance(x, IntImm) for x in bounds)
 
 
-class _Partition(StmtMutator):
+class _Partition(StmtOnlyMutator):
     """Cuts loops; ``hinted`` and ``whole`` hold the variables of loops whose hint is 1 and 0."""
 
     def __init__(self, settings: Settings) -> None:
@@ -116,9 +116,6 @@ class _Partition(StmtMutator):
         self.hinted: set[int] = set()
         self.whole: set[int] = set()
         self.growth = GROWTH
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer

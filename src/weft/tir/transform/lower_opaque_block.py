@@ -15,6 +15,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import VerifyError
 from weft.tir.buffer import Buffer
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
@@ -39,7 +40,7 @@ class _Lower(StmtMutator):
         return self.values.get(id(var), var)
 
     def visit_For(self, loop: For) -> Stmt:
-        is_unit = isinstance(loop.extent, IntImm) and loop.extent.value == 1
+        is_unit = is_const_int(loop.extent, 1)
         if is_unit and loop.kind != ForKind.THREAD_BINDING and not _kept(loop):
             self.values[id(loop.loop_var)] = self.visit(loop.min)
             body: Stmt = self.visit(loop.body)

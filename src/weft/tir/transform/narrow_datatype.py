@@ -27,10 +27,9 @@ from weft.support.dtype import DataType
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.expr import BinaryExpr, Call, Cast, CompareExpr, IterVar, Let, Select, Var
+from weft.tir.expr import BinaryExpr, Call, Cast, CompareExpr, IterVar, Let, Select, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BlockRealize, BufferStore, For, LetStmt, Stmt
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.convert_ssa import convert_ssa
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import LAUNCH

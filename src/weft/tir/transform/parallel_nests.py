@@ -47,6 +47,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
+from weft.tir.constant import is_const_int
 from weft.tir.expr import FloorDiv, FloorMod, Var
 from weft.tir.intrinsic import assume
 from weft.tir.stmt import (
@@ -241,7 +242,7 @@ class _Unfuse(StmtMutator):
 
 
 def _is_symbolic(loop: For) -> bool:
-    starts = isinstance(loop.min, IntImm) and loop.min.value == 0
+    starts = is_const_int(loop.min, 0)
     return starts and not isinstance(loop.extent, IntImm) and loop.thread_binding is None
 
 
@@ -277,7 +278,7 @@ def _nest(loop: For) -> list[For]:
 def _fused(nest: Sequence[For]) -> For:
     """One loop for those of a nest."""
     outer = nest[0]
-    if not all(isinstance(loop.min, IntImm) and loop.min.value == 0 for loop in nest):
+    if not all(is_const_int(loop.min, 0) for loop in nest):
         raise _NotDigits
     known = [_inside(loop.loop_var, loop.extent) for loop in nest]
     body = seq(*known, _within(outer.body, nest[1:]))

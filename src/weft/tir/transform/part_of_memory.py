@@ -13,9 +13,8 @@ from weft.ir.node import Array
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, Ramp
+from weft.tir.expr import Call, Ramp, is_call
 from weft.tir.stmt import Allocate, BufferStore
-from weft.tir.transform.condition_range import is_call
 
 Access = TypeVar("Access", BufferLoad, BufferStore)
 

@@ -12,9 +12,9 @@ from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
-from weft.tir.expr import EQ, NE, And, Call, CompareExpr, Let, Var
+from weft.tir.expr import EQ, NE, OPPOSITE, And, Call, CompareExpr, Let, Var, is_call
 from weft.tir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt
-from weft.tir.transform.condition_range import OPPOSITE, comparisons, is_call, is_plain, surely
+from weft.tir.transform.condition_range import comparisons, is_plain, surely
 
 
 @dataclass(frozen=True)

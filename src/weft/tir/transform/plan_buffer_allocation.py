@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.conjunction import conjuncts
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
@@ -314,10 +315,8 @@ def _stays(access: _Access, axis: int, first: PrimExpr, extent: PrimExpr) -> boo
     assert access.indices is not None
     if not isinstance(extent, IntImm):
         return False
-    analyzer = Analyzer()
-    for item in access.path:
-        if isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain)
+    loops = [item for item in access.path if isinstance(item, For)]
+    analyzer = analyzer_of({loop.loop_var: loop.domain for loop in loops})
     distance = analyzer.simplify(op.subtract(access.indices[axis], first))
     bound = analyzer.const_int_bound(distance)
     return bool(bound.min_value >= 0 and bound.max_value < extent.value)

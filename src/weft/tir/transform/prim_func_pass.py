@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator
 from weft.ir.transform import FunctionPass, PassContext, PassInfo, function_pass_decorator
 from weft.support.recursion import deep_recursion
@@ -36,6 +37,14 @@ class StmtMutator(Mutator):
         if all(new is old for new, old in zip(visited, stmt.seq, strict=True)):
             return stmt
         return seq(*visited)
+
+
+class StmtOnlyMutator(StmtMutator):
+    """A mutator of statements that leaves expressions as they are."""
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        """The expression itself."""
+        return expr
 
 
 def rewrite_body(func: PrimFunc, mutator: Mutator) -> PrimFunc:

@@ -10,7 +10,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Call, Div, FloorDiv, FloorMod, Mod
+from weft.tir.expr import Call, Div, FloorDiv, FloorMod, Mod, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import (
@@ -36,7 +36,7 @@ def is_no_op(stmt: Stmt | None) -> bool:
 
 def is_assumption(value: PrimExpr) -> bool:
     """Whether the expression is a call of ``T.assume``."""
-    return isinstance(value, Call) and getattr(value.op, "name", "") == "tir.assume"
+    return is_call(value, "assume")
 
 
 def has_effect(expr: PrimExpr) -> bool:

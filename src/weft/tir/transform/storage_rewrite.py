@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm
 from weft.ir.functor import mentions, substitute
 from weft.ir.node import Array
 from weft.ir.transform import Pass
@@ -19,7 +19,7 @@ from weft.support.dtype import DataType
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, SeqStmt, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 
 
 @dataclass
@@ -58,13 +58,10 @@ def _kind(stmt: Allocate) -> tuple[int, int, str]:
     return bits, stmt.dtype.lanes, str(getattr(annotation, "storage_scope", "") or "global")
 
 
-class _Share(StmtMutator):
+class _Share(StmtOnlyMutator):
     def __init__(self, scopes: tuple[str, ...] | None) -> None:
         super().__init__()
         self.scopes = scopes
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         return store

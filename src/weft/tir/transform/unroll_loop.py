@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm
 from weft.ir.functor import collect, contains, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
@@ -19,7 +19,7 @@ from weft.tir import op
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, seq
 from weft.tir.stmt_functor import DEFINITIONS, redefined
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 
 LIMIT: Final = 4096
 
@@ -27,7 +27,7 @@ LIMIT: Final = 4096
 OPTIONS: Final = ("auto_max_step", "auto_max_depth", "auto_max_extent", "explicit_unroll")
 
 
-class _Unroll(StmtMutator):
+class _Unroll(StmtOnlyMutator):
     """Expands loops from the inside out; ``depth`` counts unrolled loops inside the current one."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -37,9 +37,6 @@ class _Unroll(StmtMutator):
         self.max_extent = int(options.get("auto_max_extent", 0))
         self.explicit = bool(options.get("explicit_unroll", True))
         self.depth = 0
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         return store

@@ -23,10 +23,10 @@ from tests.lib.default_schedules import (
     scheduled,
 )
 from weft import dlight, relax, te, tir, topi
+from weft.backends.cpu.backend import BACKEND
 from weft.backends.cpu.schedules import default
 from weft.backends.cpu.schedules.rule import Default
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
-from weft.codegen.llvm.compile import compile_module
 from weft.dlight.nest import blocks_of
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm
@@ -323,7 +323,7 @@ def test_neon_multiplies_and_adds_vectors_without_spills(name):
     target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"
     func = te.create_prim_func([*given, result])
     made = dlight.cpu.Default().apply(func, weft.target.Target(target), False)
-    text = compile_module(lower_tir()(made.mod), target).assembly()
+    text = BACKEND.emit(lower_tir()(made.mod), Target(target)).get_source("asm")
     loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
     inner = re.split(r"\tb\.\w+\t", max(loops, key=lambda body: body.count("fmla")))[0]
     products = re.findall(r"fmla\s+v(\d+)\.4s", inner)

@@ -7,8 +7,8 @@ import pytest
 
 import weft
 from weft import te, tir, topi
+from weft.backends.cpu.backend import BACKEND
 from weft.backends.cpu.schedules import default
-from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.support.errors import RuntimeFault
@@ -119,7 +119,7 @@ def test_places_stay_out_of_vectors(name, cpu):
     target = weft.target.Target(f"llvm -mcpu={cpu} -num-cores=1")
     _, made, _, _ = made_of(name, target)
     lowered = lower_tir()(weft.IRModule({"main": made}))
-    assert "gather" not in compile_module(lowered, target).get_source("asm")
+    assert "gather" not in BACKEND.emit(lowered, target).get_source("asm")
 
 
 def test_a_row_at_a_place_that_is_read_is_a_run():
@@ -127,5 +127,5 @@ def test_a_row_at_a_place_that_is_read_is_a_run():
     func = te.create_prim_func([x, i, topi.take(x, i, 0, mode="fast")])
     target = weft.target.Target("llvm -mcpu=znver4 -num-cores=1")
     made = default.schedule(tir.Schedule(func), machine_of(target), ()).mod["main"]
-    source = compile_module(lower_tir()(weft.IRModule({"main": made})), target).get_source()
+    source = BACKEND.emit(lower_tir()(weft.IRModule({"main": made})), target).get_source()
     assert "insertelement" not in source

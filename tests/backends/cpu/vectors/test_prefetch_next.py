@@ -9,9 +9,8 @@ import weft
 from weft.arith.analyzer import Analyzer
 from weft.ir.functor import collect, substitute
 from weft.script import tir as T
-from weft.tir.expr import Call
+from weft.tir.expr import Call, is_call
 from weft.tir.interp import run
-from weft.tir.lowering.facts import is_call
 from weft.tir.stmt import For
 from weft.tir.transform import PrefetchNextIteration, Simplify
 

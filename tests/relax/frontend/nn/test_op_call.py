@@ -1,12 +1,10 @@
 """The user's own functions in a module: te, TensorIR, packed functions, debugging."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import weft
+from tests.lib.python_process import output_of
 from weft import relax, te, tir
 from weft.relax.frontend import nn
 from weft.relax.frontend.nn import op
@@ -198,5 +196,4 @@ def test_whole_te_tensors_have_operators_in_a_fresh_process():
         "        return nn.tensor_expr_op(lambda a: a + 1, 'plus', [x])\n"
         "M().export_tvm({'forward': {'x': nn.spec.Tensor(['n'], 'float32')}})\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    output_of(program)

@@ -65,6 +65,21 @@ def test_a_symbolic_axis_stays_split():
     assert SliceSplits()(before) is before or count(SliceSplits()(before), "split") == 1
 
 
+def test_cuts_out_of_order_stay_split():
+    """Such a split has elements twice: its third part begins at 1, not where the first one ends."""
+
+    def body(builder, x):
+        parts = builder.emit(op.split(x, [3, 1], 0))
+        return relax.Tuple([builder.emit(op.exp(builder.emit(parts[i]))) for i in range(3)])
+
+    before = module_of(body, 6, 2)
+    after = SliceSplits()(before)
+    assert count(after, "split") == 1
+    x = np.random.default_rng(0).standard_normal((6, 2)).astype("float32")
+    for part, same in zip(run(after, "main", x), run(before, "main", x), strict=True):
+        np.testing.assert_array_equal(part, same)
+
+
 def test_parts_that_are_moved_are_slices_too():
     def body(builder, x):
         parts = builder.emit(op.split(x, 3, 1))

@@ -47,7 +47,7 @@ def split_in_parts(before, dims=(5, 8)):
 
 
 @pytest.mark.parametrize("is_bias_first", [False, True])
-@pytest.mark.parametrize("cuts", [3, [WIDTH, 2 * WIDTH]])
+@pytest.mark.parametrize("cuts", [3, [WIDTH, 2 * WIDTH], [WIDTH, -WIDTH]])
 def test_a_split_of_a_product_with_bias(is_bias_first, cuts):
     def body(builder, x):
         product, bias = builder.emit(op.matmul(x, constant(8, 3 * WIDTH))), constant(3 * WIDTH)
@@ -82,8 +82,8 @@ def test_a_product_that_something_else_needs_stays():
 
 @pytest.mark.parametrize(
     ("axis", "cuts"),
-    [(0, 2), (1, [WIDTH // 2]), (1, [2 * WIDTH]), (1, [-WIDTH])],
-    ids=["rows", "few columns", "none left", "from the end"],
+    [(0, 2), (1, [WIDTH // 2]), (1, [2 * WIDTH]), (1, [WIDTH, 0])],
+    ids=["rows", "few columns", "none left", "out of order"],
 )
 def test_other_cuts_stay(axis, cuts):
     def body(builder, x):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
-from weft.backends.cpu.schedules.tile_loops import mark_tile
+from weft.backends.cpu.schedules.tile_loops import mark_tile, order_sum
 from weft.backends.cpu.schedules.tiles import Tile, most_rows
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
@@ -91,7 +91,8 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     depth = 1 if sch.get(outer) is sch.get(inside) else 2
     run_in_parallel(sch, [outer], machine)
     for block, after in ((parts.scores, parts.logits), (parts.combined, parts.result)):
-        _tile(sch, block, len(sch.get_loops(after)) - 2)
+        axes = _axes(Nest(sch, block))
+        order_sum(sch, block, axes, len(sch.get_loops(after)) - 2)
     _transpose(sch, packed)
     _vectors_of_queries(sch, parts.powers, -2)
     for source, block in ((parts.logits, parts.largest), (parts.powers, parts.total)):
@@ -318,19 +319,6 @@ def _blocks_of_keys(sch: Schedule, parts: Parts, inside: LoopRV, rows: int) -> N
         sch.annotate(query, LOOP_PARTITION_HINT, 0)
     sch.set_scope(parts.scores, 0, "local")
     sch.compute_at(parts.scores, keys)
-
-
-def _tile(sch: Schedule, block: BlockRV, depth: int) -> None:
-    """Order the loops of a sum below ``depth`` loops: steps outermost, then the register tile."""
-    nest = Nest(sch, block)
-    loops = loops_of(sch, nest, depth)
-    steps = [loops[axis] for axis in nest.reduced if axis in loops]
-    tail = [loops[axis] for axis in _axes(nest) if axis in loops]
-    sch.reorder(*steps, *tail)
-    mark_tile(sch, tail)
-    if steps:
-        start = sch.decompose_reduction(block, steps[0])
-        mark_tile(sch, sch.get_loops(start)[depth:])
 
 
 def _transpose(sch: Schedule, packed: BlockRV) -> None:

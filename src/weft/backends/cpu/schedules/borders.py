@@ -19,7 +19,7 @@ from weft.dlight.nest import Access, Nest
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Add, Call, Mul, Var
+from weft.tir.expr import Add, Call, Mul, Var, is_call
 
 WORTH: Final = 0.97
 """Terms of padding are left out if at most this share of all terms is inside. To leave them out
@@ -31,7 +31,7 @@ def is_padding(nest: Nest) -> bool:
     if not nest.is_spatial or len(nest.stores) != 1:
         return False
     value = nest.stores[0].value
-    is_choice = isinstance(value, Call) and getattr(value.op, "name", "") == "tir.if_then_else"
+    is_choice = is_call(value, "if_then_else")
     return (
         is_choice
         and isinstance(value, Call)

@@ -22,7 +22,7 @@ from weft.ir.functor import Mutator, collect, mentions
 from weft.target.machine import Machine
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var
+from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var, is_call
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.parallel_nests import DIGIT
@@ -163,7 +163,7 @@ def _order(sch: Schedule, nest: Nest, loops: Sequence[LoopRV]) -> _Loops:
     rows = [of_parts[part] for part in (*again, *placed[-1:], *beside)]
     inner = [of_parts[part] for part in run]
     sch.reorder(*outer, *rows, *inner)
-    fused = sch.fuse(*inner) if len(inner) > 1 else inner[0]
+    fused = sch.fuse(*inner)
     if placed:
         outermost, row = sch.split(rows[-1], [None, min(placed[-1].extent, _ROWS)])
         return _Loops([*outer, outermost], [], [row], fused)
@@ -238,9 +238,7 @@ def _is_between(places: Places, part: Part, last: Part) -> bool:
 def _chosen_by(nest: Nest) -> set[Var]:
     """The axes in the conditions of ``if_then_else``."""
     choices = [
-        call.args[0]
-        for call in collect(nest.block.body, Call)
-        if getattr(call.op, "name", "") == "tir.if_then_else"
+        call.args[0] for call in collect(nest.block.body, Call) if is_call(call, "if_then_else")
     ]
     return set(collect(choices, Var))
 
@@ -285,15 +283,10 @@ def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) ->
 
     Raises ScheduleError if two iterations would write the same element.
     """
-    fused = _as_one(sch, outer)
+    fused = sch.fuse(*outer)
     if machine.cores > 1:
         sch.parallel(fused)
     return fused
-
-
-def _as_one(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    """One loop over all iterations of some."""
-    return sch.fuse(*loops) if len(loops) > 1 else loops[0]
 
 
 def run_together(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> list[LoopRV]:
@@ -303,7 +296,7 @@ def run_together(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> li
     by symbols for indices. Returns the loops that there are.
     """
     if all(extent_of(sch, loop) == 1 for loop in outer):
-        return [_as_one(sch, outer)]
+        return [sch.fuse(*outer)]
     if all(extent_of(sch, loop) is not None for loop in outer):
         return [run_in_parallel(sch, outer, machine)]
     for at, loop in enumerate(outer):

@@ -90,7 +90,7 @@ def in_parts(
     if cut.size != nest.extent(steps[cut.axis]):
         around, _ = sch.split(order[cut.axis], [None, cut.size])
         outer.append(around)
-    block = sch.rfactor(sch.fuse(*outer) if len(outer) > 1 else outer[0], 0)
+    block = sch.rfactor(sch.fuse(*outer), 0)
     left = Nest(sch, block).reduced
     rest = steps[cut.axis + 1 :]
     return block, (*[axis for axis in left if axis not in rest], *rest)

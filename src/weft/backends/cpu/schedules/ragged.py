@@ -14,7 +14,7 @@ from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.dlight.nest import Nest, loops_of, product
 from weft.ir.functor import collect, mentions
 from weft.target.machine import Machine
-from weft.tir.expr import Call
+from weft.tir.expr import Call, is_call
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
@@ -27,9 +27,7 @@ def fits(nest: Nest) -> bool:
     if not (nest.is_plain and nest.is_reduction and nest.spatial):
         return False
     tests = [
-        call.args[0]
-        for call in collect(nest.block.body, Call)
-        if getattr(call.op, "name", "") == "tir.if_then_else"
+        call.args[0] for call in collect(nest.block.body, Call) if is_call(call, "if_then_else")
     ]
     last = nest.spatial[-1]
     return any(

@@ -88,6 +88,23 @@ def tile_reduction(
     return step
 
 
+def order_sum(sch: Schedule, block: BlockRV, axes: Sequence[Var], shared: int) -> list[LoopRV]:
+    """Order the loops of a sum below ``shared`` loops: steps outermost, then the register tile.
+
+    The tile runs over ``axes``; the init is a tile, too. Returns the loops over steps.
+    """
+    nest = Nest(sch, block)
+    loops = loops_of(sch, nest, shared)
+    steps = [loops[axis] for axis in nest.reduced if axis in loops]
+    tile = [loops[axis] for axis in axes if axis in loops]
+    sch.reorder(*steps, *tile)
+    mark_tile(sch, tile)
+    if steps:
+        start = sch.decompose_reduction(block, steps[0])
+        mark_tile(sch, sch.get_loops(start)[shared:])
+    return steps
+
+
 def prefetch_steps(sch: Schedule, step: LoopRV | None) -> None:
     """Ask for the vectors of a later step in each one: a tile reads more than the first cache has.
 

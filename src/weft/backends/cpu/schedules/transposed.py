@@ -78,7 +78,7 @@ def _split(sch: Schedule, loops: Sequence[LoopRV], width: int) -> tuple[list[Loo
     Returns the loop over the parts, as a list that is empty if there is one part, and the loop
     inside.
     """
-    loop = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    loop = sch.fuse(*loops)
     size = extent_of(sch, loop)
     if size is not None and size <= width:
         return [], loop

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from weft.backends.cpu.schedules.borders import is_padding
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
-from weft.backends.cpu.schedules.tile_loops import mark_tile
+from weft.backends.cpu.schedules.tile_loops import order_sum
 from weft.backends.cpu.schedules.tiles import even
 from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, loops_of, product
@@ -242,16 +242,7 @@ def _in_parts(apart: int) -> Any:
 
 def _take(sch: Schedule, block: BlockRV, outside: int) -> None:
     """Unroll the steps of the window; each adds to a vector of results in every row of the tile."""
-    nest = Nest(sch, block)
-    axes = nest.result_axes()
+    axes = Nest(sch, block).result_axes()
     assert axes is not None
-    loops = loops_of(sch, nest, outside)
-    steps = [loops[axis] for axis in nest.reduced if axis in loops]
-    tile = [loops[axis] for axis in axes if axis in loops]
-    sch.reorder(*steps, *tile)
-    mark_tile(sch, tile)
-    if steps:
-        start = sch.decompose_reduction(block, steps[0])
-        mark_tile(sch, sch.get_loops(start)[outside:])
-    for step in steps:
+    for step in order_sum(sch, block, axes, outside):
         sch.unroll(step)

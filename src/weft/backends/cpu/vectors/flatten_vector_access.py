@@ -24,6 +24,7 @@ from weft.ir.structural import structural_key
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import LT, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
@@ -82,7 +83,11 @@ class _Flatten(StmtMutator):
         """The load, without the axes of one element behind the last index that has lanes."""
         buffer, indices = load.buffer, load.indices
         count = len(indices)
-        while count > 1 and _is_zero(indices[count - 1]) and _is_one(buffer.shape[count - 1]):
+        while (
+            count > 1
+            and is_const_int(indices[count - 1], 0)
+            and is_const_int(buffer.shape[count - 1], 1)
+        ):
             count -= 1
         is_there = count < len(indices) and mentions(indices[count - 1], *self.lanes)
         if not is_there or buffer.strides or buffer.axis_separators:
@@ -184,14 +189,6 @@ def _is_vector(loop: For) -> bool:
     """Whether the loop will become vectors."""
     marks = (VECTOR_REDUCTION, ROWS_TOGETHER, TRANSPOSE)
     return loop.kind is ForKind.VECTORIZED or any(mark in loop.annotations for mark in marks)
-
-
-def _is_zero(index: PrimExpr) -> bool:
-    return isinstance(index, IntImm) and index.value == 0
-
-
-def _is_one(size: PrimExpr) -> bool:
-    return isinstance(size, IntImm) and size.value == 1
 
 
 class _Named(Mutator):

@@ -36,6 +36,7 @@ from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir import op
 from weft.tir.analysis.loop_slabs import LoopAccesses, Slab, bytes_of, loop_accesses
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize, For, ForKind, SeqStmt, Stmt, seq
@@ -159,7 +160,7 @@ def parallel_loop(stmt: Any) -> For | None:
     """The statement itself, if it is a parallel loop from 0 to a constant; else None."""
     if not isinstance(stmt, For) or stmt.kind is not ForKind.PARALLEL or stmt.thread_binding:
         return None
-    starts = isinstance(stmt.min, IntImm) and stmt.min.value == 0
+    starts = is_const_int(stmt.min, 0)
     return stmt if starts and extent_of(stmt) > 0 else None
 
 

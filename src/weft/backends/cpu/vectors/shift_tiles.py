@@ -61,6 +61,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, mentions
 from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import EQ, GE, LE, Add, And, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
@@ -74,7 +75,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.decided_condition import DecidedConditions
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 
 _Size = TypeVar("_Size", int, PrimExpr)
 GROWTH: Final = 128
@@ -107,7 +108,7 @@ class _Tiles:
 
 def _tiles_of(loop: For, analyzer: Analyzer) -> _Tiles | None:
     """The tiles of a loop that this pass can shift, or None."""
-    if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not _is_number(loop.min, 0):
+    if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not is_const_int(loop.min, 0):
         return None
     if isinstance(loop.extent, IntImm) or not collect(loop.body, IfThenElse):
         return None
@@ -151,16 +152,12 @@ def _extent_of(loop: For, size: int, guards: Sequence[Guard], analyzer: Analyzer
     return functools.reduce(fold.min_, extents)
 
 
-def _is_number(expr: PrimExpr, value: int) -> bool:
-    return isinstance(expr, IntImm) and expr.value == value
-
-
 def _is_tile_loop(loop: For | None, size: int) -> bool:
     return (
         loop is not None
         and loop.kind in (ForKind.SERIAL, ForKind.UNROLLED, ForKind.VECTORIZED)
-        and _is_number(loop.min, 0)
-        and _is_number(loop.extent, size)
+        and is_const_int(loop.min, 0)
+        and is_const_int(loop.extent, size)
     )
 
 
@@ -217,21 +214,18 @@ class _AtPlace(DecidedConditions):
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         done = self.visit_default(stmt)
-        if isinstance(done, IfThenElse) and _is_number(done.condition, 1):
+        if isinstance(done, IfThenElse) and is_const_int(done.condition, 1):
             return done.then_case
         return done
 
 
-class _Shift(StmtMutator):
+class _Shift(StmtOnlyMutator):
     """Shifts the last tiles of loops, of outer loops first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
         self.growth = GROWTH
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_For(self, loop: For) -> Stmt:
         self.analyzer.bind(loop.loop_var, loop.domain, True)

@@ -27,10 +27,9 @@ from weft.ir.expr import FloatImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.expr import Add, Call, Mul
+from weft.tir.expr import Add, Call, Mul, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, IfThenElse, Stmt
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 SKIP_PADDING: Final = "pragma_skip_padding"

@@ -15,10 +15,9 @@ from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import LE, LT, Add, Call, Mul, Var
+from weft.tir.expr import LE, LT, Add, Call, Mul, Var, is_call
 from weft.tir.op import is_const_int
 from weft.tir.stmt import Allocate, BufferStore, Evaluate, For, IfThenElse
-from weft.tir.transform.condition_range import is_call
 
 
 @dataclass(frozen=True)

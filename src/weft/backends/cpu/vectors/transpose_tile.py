@@ -35,7 +35,7 @@ from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Call, Let, Ramp, Shuffle, Var
+from weft.tir.expr import Call, Let, Ramp, Shuffle, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
@@ -219,9 +219,7 @@ def is_unconditional(value: PrimExpr) -> bool:
     Loads below ``T.if_then_else`` may not be done, since its condition may keep them inside of the
     buffer. False also for a let, whose variable may stand for a load.
     """
-    choices = [
-        call for call in collect(value, Call) if getattr(call.op, "name", "") == "tir.if_then_else"
-    ]
+    choices = [call for call in collect(value, Call) if is_call(call, "if_then_else")]
     return not collect(value, Let) and not collect(choices, BufferLoad)
 
 

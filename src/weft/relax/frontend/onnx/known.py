@@ -29,6 +29,7 @@ from weft.relax.frontend.onnx.protos import Attribute, Attributes
 from weft.relax.frontend.onnx.value import Array, Dim, as_prim
 from weft.relax.ir.shape_arith import simplified
 from weft.tir import op as tir
+from weft.tir.arithmetic import truncated_quotient
 
 Fold = Callable[..., Array]
 """An operator on arrays, some of which may hold expressions; attributes are keywords."""
@@ -124,7 +125,7 @@ def _divided(lhs: Dim, rhs: Dim) -> Dim:
     if isinstance(lhs, int) and isinstance(rhs, int):
         if rhs == 0:
             raise NotKnownError
-        return int(math.copysign(1, lhs) * math.copysign(1, rhs)) * (abs(lhs) // abs(rhs))
+        return truncated_quotient(lhs, rhs)
     if _non_negative(lhs) and _non_negative(rhs):
         return tir.floordiv(as_prim(lhs), as_prim(rhs))
     return tir.truncdiv(as_prim(lhs), as_prim(rhs))

@@ -175,11 +175,10 @@ def _first_that_fails(claim: PrimExpr, step: Var) -> Iterator[PrimExpr]:
 def _holds_until(bound: PrimExpr, step: Var, claim: PrimExpr) -> bool:
     """Whether the claim holds at the end of steps 0 to ``bound - 2``, after which another comes."""
     left = SizeVar("left", "int64")
-    from_end = substitute(claim, {step: bound - 2 - left})
-    pairs = zip(conjuncts(claim), conjuncts(from_end), strict=True)
+    from_end = {step: bound - 2 - left}
     return all(
-        Analyzer().can_prove(forwards) or Analyzer().can_prove(backwards)
-        for forwards, backwards in pairs
+        Analyzer().can_prove(part) or Analyzer().can_prove(substitute(part, from_end))
+        for part in conjuncts(claim)
     )
 
 

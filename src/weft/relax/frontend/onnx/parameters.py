@@ -19,6 +19,7 @@ from weft.relax.frontend.onnx.element_types import STORAGE, STRING, element_of, 
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.protos import ValueInfoProto
 from weft.relax.frontend.onnx.value import Dim, as_prim
+from weft.support.free_name import free_name
 from weft.tir import op as tir
 from weft.tir.expr import SizeVar
 
@@ -104,12 +105,7 @@ class Names:
         hint = name.replace(".", "_") or "empty_"
         if not hint[0].isalpha() and hint[0] != "_":
             hint = f"input_{hint}"
-        free, count = hint, 0
-        while free in self.taken:
-            count += 1
-            free = f"{hint}_{count}"
-        self.taken.add(free)
-        return free
+        return free_name(hint, self.taken)
 
 
 def declared_shape(info: ValueInfoProto, symbols: Symbols) -> list[Dim] | None:

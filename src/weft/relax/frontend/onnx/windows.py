@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
@@ -18,15 +17,6 @@ LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "
 def by_axis(before: Sequence[Dim], after: Sequence[Dim]) -> list[Dim]:
     """The amounts before and after each axis, axis by axis, as ``nn.pad`` takes them."""
     return [amount for pair in zip(before, after, strict=True) for amount in pair]
-
-
-class WindowAttributes(TypedDict, total=False):
-    """The attributes that describe windows, as the node has them."""
-
-    strides: Sequence[int] | None
-    dilations: Sequence[int] | None
-    pads: Sequence[int] | None
-    auto_pad: str
 
 
 @dataclass
@@ -51,27 +41,30 @@ class Windows:
 
 
 def windows_of(
-    context: Context, x: Value, kernel: Sequence[int], attributes: WindowAttributes
+    context: Context,
+    x: Value,
+    kernel: Sequence[int],
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    auto_pad: str,
 ) -> Windows:
-    """The windows by the attributes strides, dilations, pads and auto_pad."""
+    """The windows of a kernel, by the attributes as the node has them."""
     rank = context.rank(x, "X") - 2
     if rank < 1 or rank > 3 or len(kernel) != rank:
         context.fail(
             f"expected 1 to 3 spatial axes and a kernel for each, got data of {rank + 2} dimensions"
             f" and kernel {list(kernel)}"
         )
-    strides = list(attributes.get("strides") or [1] * rank)
-    dilations = list(attributes.get("dilations") or [1] * rank)
-    auto = attributes.get("auto_pad") or "NOTSET"
-    pads = list(attributes.get("pads") or [0] * (2 * rank))
-    check_windows(context, rank, strides, dilations, pads)
-    check_auto_pad(context, auto)
-    before: list[Dim] = [*pads[:rank]]
-    windows = Windows(list(kernel), strides, dilations, before, [*pads[rank:]])
-    if auto in ("SAME_UPPER", "SAME_LOWER"):
+    steps, gaps = list(strides or [1] * rank), list(dilations or [1] * rank)
+    pads = pads or [0] * (2 * rank)
+    check_windows(context, rank, steps, gaps, pads)
+    check_auto_pad(context, auto_pad or "NOTSET")
+    windows = Windows(list(kernel), steps, gaps, [*pads[:rank]], [*pads[rank:]])
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         spatial = context.shape(x, "X")[2:]
-        _pad_same(windows, spatial, auto == "SAME_LOWER")
-    elif auto == "VALID":
+        _pad_same(windows, spatial, auto_pad == "SAME_LOWER")
+    elif auto_pad == "VALID":
         windows.before, windows.after = [0] * rank, [0] * rank
     return windows
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.op import Op
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.expr import Call, Function, Tuple, Var
+from weft.relax.op.base import CALLS_OF_KERNELS
 from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
-
-_CALLS = frozenset((Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace")))
 
 
 def separators_of(buffer: Buffer) -> list[int]:
@@ -29,7 +27,7 @@ def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[int]]:
     params = set(func.params)
     for binding in all_bindings(func):
         call = binding.value
-        if not isinstance(call, Call) or call.op not in _CALLS:
+        if not isinstance(call, Call) or call.op not in CALLS_OF_KERNELS:
             continue
         callee, args = mod[expect(call.args[0], GlobalVar)], call.args[1]
         if not isinstance(callee, PrimFunc) or not isinstance(args, Tuple):

@@ -36,7 +36,6 @@ from typing import Final
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.element_cost import element_cost, element_count
@@ -52,6 +51,7 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
+from weft.relax.op.base import CALLS_OF_KERNELS
 from weft.relax.transform.fusion.fusion_partition import FusionNode, partition
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
 from weft.relax.transform.passes import make_module_pass
@@ -61,7 +61,6 @@ from weft.tir.function import PrimFunc
 MAX_DEPTH: Final = 256
 LAUNCH: Final = 2000.0
 """Nanoseconds that a kernel of its own may cost: its call, and a small tensor in the cache."""
-_KERNEL_CALLS = (Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace"))
 
 PassContext.register_option(
     "relax.FuseOps.max_depth", "int: the most bindings that one fused function may have"
@@ -197,7 +196,7 @@ def _pattern(mod: IRModule, binding: Binding, weights: Collection[Var]) -> OpPat
 def _callee(mod: IRModule, binding: Binding) -> PrimFunc | None:
     """The PrimFunc that a binding calls; None if it does something else."""
     value = binding.value
-    callee = value.args[0] if isinstance(value, Call) and value.op in _KERNEL_CALLS else None
+    callee = value.args[0] if isinstance(value, Call) and value.op in CALLS_OF_KERNELS else None
     func = mod[callee] if isinstance(callee, GlobalVar) and callee in mod else None
     return func if isinstance(func, PrimFunc) else None
 

@@ -35,7 +35,7 @@ from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.expr import Var as TirVar
 
-Layout: TypeAlias = int | tuple["Layout", ...]
+Structure: TypeAlias = int | tuple["Structure", ...]
 """The number of an output, or a tuple of layouts."""
 
 
@@ -47,21 +47,21 @@ class Fused:
     func: Function
     extra: list[TirVar]
     """Symbols that are passed by value."""
-    layout: Layout
-    """The structure of the result, as nested tuples of numbers (``layout_of``)."""
+    structure: Structure
+    """The structure of the result, as nested tuples of numbers (``structure_of``)."""
     places: list[int]
     """For each output, the index of the argument that it overwrites, or NEW_OUTPUT."""
     kept: list[int]
     """The indices of the tensors among the arguments that the PrimFunc takes."""
 
 
-def place_infos(layout: Layout, info: Any, infos: dict[int, StructInfo]) -> None:
+def place_infos(structure: Structure, info: Any, infos: dict[int, StructInfo]) -> None:
     """Add to ``infos`` the struct info of each output, taken from that of the whole result."""
-    if isinstance(layout, tuple):
-        for item, field in zip(layout, info.fields, strict=True):
+    if isinstance(structure, tuple):
+        for item, field in zip(structure, info.fields, strict=True):
             place_infos(item, field, infos)
-    elif layout >= 0:
-        infos[layout] = info
+    elif structure >= 0:
+        infos[structure] = info
 
 
 class _Rewriter(PyExprMutator):
@@ -82,24 +82,26 @@ class _Rewriter(PyExprMutator):
         symbols = match_params([param.struct_info for param in kernel.func.params], infos)
         tir_vars = ShapeExpr([symbols[var] for var in kernel.extra]) if kernel.extra else None
         outputs: dict[int, StructInfo] = {}
-        place_infos(kernel.layout, call.struct_info, outputs)
+        place_infos(kernel.structure, call.struct_info, outputs)
         out = [outputs[index] for index in range(len(outputs))]
         info = out[0] if len(out) == 1 else out
         if all(place == NEW_OUTPUT for place in kernel.places):
             fused_call = call_tir(kernel.gvar, args, info, tir_vars)
         else:
             fused_call = call_tir_inplace(kernel.gvar, args, kernel.places, info, tir_vars)
-        if kernel.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
+        if kernel.structure == (0 if len(out) == 1 else tuple(range(len(out)))):
             return fused_call
-        return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), tensors)
+        return self.rebuilt(kernel.structure, self.builder_.emit(fused_call), len(out), tensors)
 
-    def rebuilt(self, layout: Layout, var: Var, count: int, inputs: list[RelaxExpr]) -> RelaxExpr:
+    def rebuilt(
+        self, structure: Structure, var: Var, count: int, inputs: list[RelaxExpr]
+    ) -> RelaxExpr:
         """The result of the fused function, put together from the outputs of the PrimFunc."""
-        if isinstance(layout, tuple):
-            return Tuple([self.rebuilt(item, var, count, inputs) for item in layout])
-        if layout < 0:
-            return inputs[-1 - layout]
-        return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
+        if isinstance(structure, tuple):
+            return Tuple([self.rebuilt(item, var, count, inputs) for item in structure])
+        if structure < 0:
+            return inputs[-1 - structure]
+        return var if count == 1 else self.builder_.emit(TupleGetItem(var, structure))
 
     def tensors(self, arg: RelaxExpr) -> list[RelaxExpr]:
         """The tensors in an argument; a shape has none, since symbols are passed instead."""
@@ -126,7 +128,7 @@ def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
             new_gvar = GlobalVar(gvar.name_hint)
             functions[new_gvar] = fuser.fuse()
             fused[gvar.name_hint] = Fused(
-                new_gvar, func, fuser.extra, fuser.layout, fuser.places, fuser.kept
+                new_gvar, func, fuser.extra, fuser.structure, fuser.places, fuser.kept
             )
         else:
             functions[gvar] = func

@@ -201,7 +201,7 @@ class KernelFuser:
         self.bodies.append(with_joined_regions(body) if repeated else body)
 
     def results(self) -> list[Buffer]:
-        """The output buffers, each once; ``layout`` says where they are in the result.
+        """The output buffers, each once; ``structure`` says where they are in the result.
 
         A parameter that is returned unchanged is no output.
         """
@@ -214,7 +214,7 @@ class KernelFuser:
         ]
         if not buffers:
             raise self.fail("it computes nothing that it returns")
-        self.layout = layout_of(value, buffers, passed)
+        self.structure = structure_of(value, buffers, passed)
         self.allocated = [buffer for buffer in self.allocated if buffer not in buffers]
         self.places = [self.inplace.get(buffer, NEW_OUTPUT) for buffer in buffers]
         return buffers
@@ -292,14 +292,14 @@ def flat_buffers(value: Value) -> Iterator[Buffer]:
         yield value
 
 
-def layout_of(value: Value, outputs: list[Buffer], passed: dict[Buffer, int]) -> Any:
+def structure_of(value: Value, outputs: list[Buffer], passed: dict[Buffer, int]) -> Any:
     """A value with numbers instead of buffers.
 
     The number is the position of an output, or ``-1 - i`` for input ``i`` that is returned
     unchanged.
     """
     if isinstance(value, tuple):
-        return tuple([layout_of(item, outputs, passed) for item in value])
+        return tuple([structure_of(item, outputs, passed) for item in value])
     if value is None:
         raise UnsupportedError("FuseTIR: a fused function returns a shape; return tensors only")
     return outputs.index(value) if value in outputs else -1 - passed[value]

@@ -46,7 +46,6 @@ from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.op import Op
 from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.variables import free_symbolic_vars
 from weft.relax.block_builder import BlockBuilder
@@ -68,12 +67,11 @@ from weft.relax.expr import (
 )
 from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.ir.substitution import InfoOrNone, Substitution
+from weft.relax.op.base import CALLS_OF_KERNELS
 from weft.relax.struct_info import TupleStructInfo
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as TirVar
-
-_KERNEL_CALLS = (Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace"))
 
 
 @dataclass(eq=False)
@@ -276,7 +274,7 @@ class GroupedFunction:
     def collect(self, value: RelaxExpr) -> None:
         """Add parameters for what a value takes from outside."""
         if isinstance(value, Call):
-            kernel = value.op in _KERNEL_CALLS
+            kernel = value.op in CALLS_OF_KERNELS
             for arg in operands(value.args[1]) if kernel else value.args:
                 self.argument(arg)
         elif isinstance(value, TupleGetItem):
@@ -405,7 +403,7 @@ def _is_value(arg: RelaxExpr) -> bool:
 
 
 def _called_name(call: Call) -> str:
-    if call.op in _KERNEL_CALLS:
+    if call.op in CALLS_OF_KERNELS:
         return str(expect(call.args[0], GlobalVar).name_hint)
     if isinstance(call.op, GlobalVar):
         return call.op.name_hint.removeprefix("fused_")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.functor import collect
@@ -104,7 +104,8 @@ class _Group:
 
     lhs: Any
     branches: list[_Branch]
-    chunks: Var | None = field(default=None)
+    parts: Var | None = None
+    """The tuple of the branches' results, once it is emitted."""
 
     def inputs(self) -> list[Any]:
         """The values that must be computed before the product."""
@@ -145,9 +146,7 @@ class _Combiner(PyExprMutator):
             super().visit_binding(binding)
             return
         group, index = place
-        self.reemit(
-            binding, binding.var, self.builder_.normalize(TupleGetItem(group.chunks, index))
-        )
+        self.reemit(binding, binding.var, self.builder_.normalize(TupleGetItem(group.parts, index)))
 
     def emit_group(self, group: _Group) -> None:
         """Emit the product of a group and its split."""
@@ -162,7 +161,7 @@ class _Combiner(PyExprMutator):
             result = emit(op.add(result, emit(op.concat(Tuple(bias), axis))))
         if first.activation is not None:
             result = emit(first.activation.get_attr("function")(result))
-        group.chunks = emit(_parts(result, [branch.dims[-1] for branch in group.branches]))
+        group.parts = emit(_parts(result, [branch.dims[-1] for branch in group.branches]))
 
 
 class _Plan:
@@ -189,12 +188,8 @@ class _Plan:
         for binding in self.bindings.values():
             for var, count in uses(binding.value).items():
                 self.users.setdefault(var, []).extend([binding] * count)
-        bindings = []
-        for matmuls in candidates:
-            group = self.group(matmuls)
-            if group is not None:
-                bindings.append(group)
-        return bindings
+        groups = [self.group(matmuls) for matmuls in candidates]
+        return [group for group in groups if group is not None]
 
     def candidates(self) -> list[list[Any]]:
         """Lists of products with the same left side, and right sides of the same rank and dtype."""
@@ -254,7 +249,7 @@ class _Plan:
 
     # Order
 
-    def uses(self, item: Any) -> list[Any]:
+    def needs(self, item: Any) -> list[Any]:
         """The variables that an item needs; for a part of a combined product, its group."""
         if isinstance(item, _Group):
             return item.inputs()
@@ -275,7 +270,7 @@ class _Plan:
         for slot in self.slots[min(places) : max(places) + 1]:
             for item in slot:
                 name = self.defines(item)
-                if any(used in tainted for used in self.uses(item)):
+                if any(used in tainted for used in self.needs(item)):
                     tainted.add(name)
                 elif name in roots:
                     kept.append(roots[name])
@@ -292,7 +287,7 @@ class _Plan:
         late: list[Any] = []
         for slot in self.slots[first : last + 1]:
             is_late = any(
-                self.defines(item) in tainted or any(used in tainted for used in self.uses(item))
+                self.defines(item) in tainted or any(used in tainted for used in self.needs(item))
                 for item in slot
             )
             (late if is_late else early).append(slot)

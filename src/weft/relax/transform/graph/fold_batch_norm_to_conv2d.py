@@ -18,7 +18,6 @@ from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     BindingBlock,
     Call,
@@ -34,7 +33,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.graph.scale_and_shift_norms import scale_and_shift
-from weft.relax.transform.passes import bound_constant, make_function_pass
+from weft.relax.transform.passes import bound_constant, make_operator_pass
 
 _BATCH_NORM = Op.get("relax.nn.batch_norm")
 
@@ -130,9 +129,7 @@ def FoldBatchnormToConv2D(*, keep_training: bool = False) -> FunctionPass:  # no
     """
 
     def fold(func: Function) -> Function:
-        if func.attrs.get("Primitive"):
-            return func
-        rewritten = _Folder(uses(func), keep_training).visit_expr(func)
-        return func if rewritten is func else remove_all_unused(rewritten)
+        folded: Function = _Folder(uses(func), keep_training).visit_expr(func)
+        return folded
 
-    return make_function_pass("FoldBatchnormToConv2D", fold)
+    return make_operator_pass("FoldBatchnormToConv2D", fold)

@@ -228,19 +228,15 @@ def _arrays(args: Tuple) -> list[NDArray]:
 
 def _all_constant(args: Sequence[RelaxExpr]) -> bool:
     """Whether every tensor among the arguments is a constant."""
-    if [arg for arg in args if isinstance(arg.struct_info, TupleStructInfo) and not _open(arg)]:
-        return False
-    return all(isinstance(arg, Constant) for arg in _tensors(args))
+    are_known = all(map(_has_known_fields, args))
+    return are_known and all(isinstance(arg, Constant) for arg in _tensors(args))
 
 
-def _open(arg: RelaxExpr) -> bool:
+def _has_known_fields(arg: RelaxExpr) -> bool:
     """Whether an argument is no tuple, or a tuple expression whose fields are so, too."""
-    if not isinstance(arg, Tuple):
-        return False
-    for item in arg.fields:
-        if isinstance(item.struct_info, TupleStructInfo) and not _open(item):
-            return False
-    return True
+    if isinstance(arg, Tuple):
+        return all(map(_has_known_fields, arg.fields))
+    return not isinstance(arg.struct_info, TupleStructInfo)
 
 
 def _bytes(info: StructInfo) -> int | None:

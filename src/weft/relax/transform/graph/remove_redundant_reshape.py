@@ -9,13 +9,12 @@ from __future__ import annotations
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import same_dims
 from weft.relax.rewrite.canonical import canonicalize_bindings
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 
 _RESHAPE = Op.get("relax.reshape")
 
@@ -56,12 +55,10 @@ class _Remover(PyExprMutator):
 
 
 def _without_reshapes(func: Function) -> Function:
-    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are not to change
-        return func
     rewritten = _Remover().visit_expr(func)
-    return func if rewritten is func else remove_all_unused(canonicalize_bindings(rewritten))
+    return func if rewritten is func else canonicalize_bindings(rewritten)
 
 
 def RemoveRedundantReshape() -> FunctionPass:  # noqa: N802 - as TVM
     """Remove reshapes that change nothing, and those that another reshape follows."""
-    return make_function_pass("RemoveRedundantReshape", _without_reshapes)
+    return make_operator_pass("RemoveRedundantReshape", _without_reshapes)

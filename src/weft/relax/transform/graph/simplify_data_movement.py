@@ -24,7 +24,6 @@ from weft.ir.node import expect
 from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax.analysis.bindings import uses
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     BindingBlock,
     Call,
@@ -38,7 +37,7 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.rewrite.canonical import canonicalize_bindings
 from weft.relax.transform.graph.movement import MOVEMENTS
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 
 
 @dataclass
@@ -137,12 +136,10 @@ class _Mover(PyExprMutator):
 
 
 def _simplified(func: Function) -> Function:
-    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are not to change
-        return func
     rewritten = _Mover(dict(uses(func))).visit_expr(func)
-    return func if rewritten is func else remove_all_unused(canonicalize_bindings(rewritten))
+    return func if rewritten is func else canonicalize_bindings(rewritten)
 
 
 def SimplifyDataMovement() -> FunctionPass:  # noqa: N802 - a pass
     """Move transposes, reshapes and slices until they cancel or cost nothing."""
-    return make_function_pass("SimplifyDataMovement", _simplified)
+    return make_operator_pass("SimplifyDataMovement", _simplified)

@@ -8,8 +8,6 @@ copied by itself. Passes that look for splits come before.
 
 from __future__ import annotations
 
-import itertools
-
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
@@ -17,22 +15,18 @@ from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     Binding,
     BindingBlock,
     Call,
     DataflowBlock,
     DataflowVar,
-    Function,
     TupleGetItem,
     Var,
 )
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.ir.lattice import tensor_dims
-from weft.relax.ir.shape_arith import constant_value
-from weft.relax.struct_info import TupleStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.graph.movement.slices import split_ranges
+from weft.relax.transform.passes import make_operator_pass
 
 _SPLIT = Op.get("relax.split")
 _FUSED = Trait.ELEMENTWISE | Trait.MOVES
@@ -73,36 +67,17 @@ def _splits_to_slice(block: DataflowBlock) -> dict[Var, Call]:
         if isinstance(binding.value, Call)
         and binding.value.op is _SPLIT
         and isinstance(binding.var, DataflowVar)
-        and _widths(binding.value) is not None
+        and split_ranges(binding.value) is not None
         and all(is_fused(part) for part in readers.get(binding.var, []))
     }
 
 
-def _widths(split: Call) -> list[int] | None:
-    """The extents of the parts along the axis that is split; None if one is symbolic."""
-    if not isinstance(split.struct_info, TupleStructInfo):
-        return None
-    parts = [tensor_dims(part) for part in split.struct_info.fields]
-    widths = [None if dims is None else constant_value(dims[split.attrs["axis"]]) for dims in parts]
-    known = [width for width in widths if width is not None]
-    return known if len(known) == len(widths) else None
-
-
 def _slice(split: Call, data: RelaxExpr, index: int) -> Call:
     """The part of a split at an index, as a slice."""
-    ends = list(itertools.accumulate(_widths(split) or []))
-    begin = [0, *ends][index]
-    axis = split.attrs["axis"]
-    return expect(op.strided_slice(data, [axis], [begin], [ends[index]]), Call)
-
-
-def _run(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
-    rewritten = _Slicer().visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
+    begin, end = (split_ranges(split) or [])[index]
+    return expect(op.strided_slice(data, [split.attrs["axis"]], [begin], [end]), Call)
 
 
 def SliceSplits() -> FunctionPass:  # noqa: N802 - named as its neighbours are
     """The pass ``SliceSplits``."""
-    return make_function_pass("SliceSplits", _run)
+    return make_operator_pass("SliceSplits", lambda func: _Slicer().visit_expr(func))

@@ -20,7 +20,6 @@ from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -28,7 +27,6 @@ from weft.relax.expr import (
     Constant,
     DataflowBlock,
     DataflowVar,
-    Function,
     Tuple,
     Var,
     VarBinding,
@@ -37,8 +35,8 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TupleStructInfo
-from weft.relax.transform.graph.movement.slices import one_range
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.graph.movement.slices import one_range, split_ranges
+from weft.relax.transform.passes import make_operator_pass
 from weft.runtime.weight_names import inherit_name
 
 FEWEST: Final = 64
@@ -159,16 +157,7 @@ def _ranges(call: Call) -> list[tuple[int, int]] | None:
     if call.op is _SLICE:
         where = one_range(call)
         return [where[1:]] if where is not None and where[0] == last else None
-    cuts = call.attrs["indices_or_sections"]
-    places = [] if isinstance(cuts, int) else list(cuts)
-    is_plain = places == sorted(places) and min(places, default=0) >= 0
-    if call.attrs["axis"] not in (last, -1) or not is_plain:
-        return None
-    if not isinstance(call.struct_info, TupleStructInfo):
-        return None  # one part, which is the whole product
-    widths = [constant_value((tensor_dims(part) or [None])[-1]) for part in call.struct_info.fields]
-    ends = list(itertools.accumulate([width or 0 for width in widths]))
-    return None if None in widths else list(zip([0, *ends[:-1]], ends, strict=True))
+    return split_ranges(call) if call.attrs["axis"] in (last, -1) else None
 
 
 def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
@@ -178,13 +167,6 @@ def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
     return apart and all(end - begin >= FEWEST for begin, end in ordered)
 
 
-def _split(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
-    rewritten = _Splitter().visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
-
-
 def SplitMatmul() -> FunctionPass:  # noqa: N802 - a pass
     """Compute products with constant weights in the parts that their results are split into."""
-    return make_function_pass("SplitMatmul", _split)
+    return make_operator_pass("SplitMatmul", lambda func: _Splitter().visit_expr(func))

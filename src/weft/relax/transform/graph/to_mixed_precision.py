@@ -47,7 +47,7 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import TensorStructInfo, dtype_of
 from weft.relax.transform.passes import make_function_pass
 from weft.relax.transform.weights.narrow_weights import checked_type, narrowed
 from weft.support.dtype import DataType
@@ -55,12 +55,6 @@ from weft.support.errors import IRValueError
 
 _FOLLOWING = Trait.FOLLOWS | Trait.MOVES
 _WIDE = DataType("float32")
-
-
-def _dtype_of(expr: RelaxExpr) -> str:
-    """The dtype of a tensor; "" for anything else."""
-    info = expr.struct_info
-    return str(info.dtype) if isinstance(info, TensorStructInfo) else ""
 
 
 def _operands(call: Call) -> list[RelaxExpr]:
@@ -93,21 +87,21 @@ class _Mixer(PyExprMutator):
         """Whether a call is a product of float32 whose operands may be narrow."""
         if not isinstance(call, Call) or not has(call.op, Trait.NARROW):
             return False
-        return _dtype_of(call) == _WIDE and self.may_narrow(call, {_WIDE, self.dtype})
+        return dtype_of(call) == _WIDE and self.may_narrow(call, {_WIDE, self.dtype})
 
     def is_followed(self, call: RelaxExpr) -> bool:
         """Whether a call between products may run in the narrow type."""
         if not isinstance(call, Call) or not has(call.op, _FOLLOWING):
             return False
-        return _dtype_of(call) == _WIDE and self.may_narrow(call, {_WIDE})
+        return dtype_of(call) == _WIDE and self.may_narrow(call, {_WIDE})
 
     def may_narrow(self, call: Call, dtypes: set[DataType]) -> bool:
         """Whether all floats among the operands are of these types, and constants stay finite."""
         operands = _operands(call)
-        floats = [item for item in operands if DataType(_dtype_of(item) or "void").is_float]
+        floats = [item for item in operands if DataType(dtype_of(item) or "void").is_float]
         return (
-            any(_dtype_of(item) == _WIDE for item in floats)
-            and all(_dtype_of(item) in dtypes for item in floats)
+            any(dtype_of(item) == _WIDE for item in floats)
+            and all(dtype_of(item) in dtypes for item in floats)
             and all(self.constant(item) for item in floats if isinstance(item, Constant))
         )
 
@@ -134,7 +128,7 @@ class _Mixer(PyExprMutator):
                 used -= {item for item in _operands(value) if isinstance(item, Var)}
             wide |= used
         local = {binding.var for binding in bindings if isinstance(binding.var, DataflowVar)}
-        return {var for var in (local & read) - wide if _dtype_of(var) == _WIDE}
+        return {var for var in (local & read) - wide if dtype_of(var) == _WIDE}
 
     # Blocks and bindings
 
@@ -189,7 +183,7 @@ class _Mixer(PyExprMutator):
 
     def in_narrow(self, arg: RelaxExpr) -> RelaxExpr:
         """An operand in the narrow type; one that is not of float32 as it is."""
-        if _dtype_of(arg) != _WIDE:
+        if dtype_of(arg) != _WIDE:
             return self.visit_expr(arg)
         if isinstance(arg, Constant):
             constant = self.constant(arg)
@@ -219,7 +213,7 @@ class _Mixer(PyExprMutator):
         """The function rewritten, with the parameters of these names in the narrow type."""
         for param in func.params:
             info = param.struct_info
-            if param.name_hint in names and _dtype_of(param) == _WIDE:
+            if param.name_hint in names and dtype_of(param) == _WIDE:
                 assert isinstance(info, TensorStructInfo)
                 self.params[param] = Var(param.name_hint, info.with_(dtype=self.dtype))
         return self.visit_expr(func)

@@ -11,7 +11,7 @@ from weft.ir.op import Op
 from weft.relax.expr import Call, Constant, Expr, ShapeExpr, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy, is_exact
 
 BYTES: Final = {"int8": (-128, 127), "uint8": (0, 255)}
@@ -36,12 +36,6 @@ class Centred:
     """Wider integers that have values of bytes and broadcast to ``numbers``; None means zero."""
     reach: int
     """The largest absolute value that the difference can have: 383 for uint8 minus int8."""
-
-
-def dtype_of(expr: Expr) -> str:
-    """The data type of a tensor; "" for any other expression."""
-    info = expr.struct_info
-    return str(info.dtype) if isinstance(info, TensorStructInfo) else ""
 
 
 def sizes_of(expr: Expr) -> list[int | None] | None:

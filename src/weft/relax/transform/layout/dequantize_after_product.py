@@ -24,18 +24,14 @@ from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Constant, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.block_channels import blocks_of
 from weft.relax.transform.layout.byte_products import multiplies_exactly
-from weft.relax.transform.layout.centred import (
-    dtype_of,
-    known,
-    sizes_of,
-)
+from weft.relax.transform.layout.centred import known, sizes_of
 from weft.relax.transform.layout.dequantized import Dequantized, dequantized_of
 from weft.relax.transform.layout.winograd_choice import (
     Offer,
@@ -49,7 +45,7 @@ from weft.relax.transform.layout.winograd_cost import (
     form_faster_than,
     growth,
 )
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.topi.nn.winograd_matrices import TILES
@@ -200,12 +196,11 @@ def _is_short(call: Call, parts: Sequence[Dequantized]) -> bool:
 def _moved(func: Function) -> Function:
     target = Target.current(allow_none=True)
     machine = machine_of(target)
-    if func.attrs.get("Primitive") or not machine.dot_products:
+    if not machine.dot_products:
         return func
-    rewritten = _Mover(_staying(func, machine)).visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
+    return _Mover(_staying(func, machine)).visit_expr(func)
 
 
 def DequantizeAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
     """Sum products of dequantized bytes in int32 and scale the sums."""
-    return make_function_pass("DequantizeAfterProduct", _moved)
+    return make_operator_pass("DequantizeAfterProduct", _moved)

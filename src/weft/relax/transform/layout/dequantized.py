@@ -7,11 +7,11 @@ from typing import Final
 
 from weft.ir.op import Op
 from weft.relax.expr import Call, Expr, const
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.centred import (
     Centred,
     Lookup,
     centred_of,
-    dtype_of,
     sizes_of,
     value_of,
 )

@@ -17,12 +17,12 @@ from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.node import expect
 from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.expr import Call, Function
+from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 
 Dims = tuple[PrimExpr | int, ...]
 """A shape."""
@@ -62,11 +62,4 @@ def images_of_pixels(call: Call) -> tuple[Dims, Dims] | None:
 
 def JoinPixels() -> FunctionPass:  # noqa: N802 - a pass
     """Reshape the images of convolutions with windows of one pixel to one row."""
-
-    def run(func: Function) -> Function:
-        if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
-            return func
-        rewritten: Function = _Joiner().visit_expr(func)
-        return rewritten
-
-    return make_function_pass("JoinPixels", run)
+    return make_operator_pass("JoinPixels", lambda func: _Joiner().visit_expr(func))

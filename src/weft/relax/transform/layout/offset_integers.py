@@ -25,14 +25,13 @@ from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.byte_products import has_byte_products, multiplies_exactly
 from weft.relax.transform.layout.centred import centred_of, known, sizes_of
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 
@@ -158,12 +157,9 @@ def _conv2d(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> 
 def _offset(func: Function) -> Function:
     target = Target.current(allow_none=True)
     machine = machine_of(target)
-    if func.attrs.get("Primitive") or not has_byte_products(machine):
-        return func
-    rewritten = _Offsetter(machine).visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
+    return _Offsetter(machine).visit_expr(func) if has_byte_products(machine) else func
 
 
 def OffsetIntegers() -> FunctionPass:  # noqa: N802 - a pass
     """Compute products of bytes with constant bytes, summed in int32, as uint8 times int8."""
-    return make_function_pass("OffsetIntegers", _offset)
+    return make_operator_pass("OffsetIntegers", _offset)

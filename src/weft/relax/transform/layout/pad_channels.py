@@ -27,9 +27,9 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import CONVOLUTION_OPERATORS
 from weft.relax.op.nn.geometry import Geometry, geometry_of
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.block_channels import SMALLEST_BLOCK, block_of
-from weft.relax.transform.layout.centred import dtype_of
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import machine_of, vector_count
 from weft.target.target import Target
 
@@ -114,9 +114,7 @@ def PadChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
     """Add channels and filters of zeros to convolutions that blocks of channels make faster."""
 
     def run(func: Function) -> Function:
-        if func.attrs.get("Primitive"):
-            return func
         target = Target.current(allow_none=True)
         return _Padder(width, bool(machine_of(target).dot_products)).visit_expr(func)
 
-    return make_function_pass("PadChannels", run)
+    return make_operator_pass("PadChannels", run)

@@ -20,13 +20,13 @@ from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import Call, Constant, Expr, Function, const
+from weft.relax.expr import Call, Constant, Expr, const
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.graph.fold_constant import LIMIT
-from weft.relax.transform.layout.centred import dtype_of, known, sizes_of, value_of
+from weft.relax.transform.layout.centred import known, sizes_of, value_of
 from weft.relax.transform.layout.dequantized import Dequantized, dequantized_of
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 from weft.runtime.weight_names import inherit_name
 
 _MATMUL, _REPEAT, _SLICE = (
@@ -123,13 +123,6 @@ class _Scaler(PyExprMutator):
         return self.builder_.emit(op.permute_dims(expr, part.axes))
 
 
-def _scaled(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
-    rewritten = _Scaler().visit_expr(func)
-    return func if rewritten is func else remove_all_unused(rewritten)
-
-
 def ScaleAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
     """Multiply floats with the bytes of dequantized weights, and scale the products."""
-    return make_function_pass("ScaleAfterProduct", _scaled)
+    return make_operator_pass("ScaleAfterProduct", lambda func: _Scaler().visit_expr(func))

@@ -26,7 +26,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import make_operator_pass
 
 LEAST: Final = 4
 """How many pixels per filter an image must have for the weights to be less work to scale."""
@@ -103,13 +103,11 @@ def _sizes(value: RelaxExpr) -> list[int] | None:
 
 
 def _scale(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
     used = remove_all_unused(func)  # so that dead bindings do not count as other uses
     rewritten = _Scaler().visit_expr(used)
-    return func if rewritten is used else remove_all_unused(rewritten)
+    return func if rewritten is used else rewritten
 
 
 def ScaleWeights() -> FunctionPass:  # noqa: N802 - a pass
     """Scale the weights of convolutions of one pixel instead of the image before them."""
-    return make_function_pass("ScaleWeights", _scale)
+    return make_operator_pass("ScaleWeights", _scale)

@@ -18,9 +18,10 @@ from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.byte_products import multiplies_exactly
-from weft.relax.transform.layout.centred import dtype_of, known
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.layout.centred import known
+from weft.relax.transform.passes import make_operator_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 
@@ -55,12 +56,9 @@ class _Widener(PyExprMutator):
 def _widened(func: Function) -> Function:
     target = Target.current(allow_none=True)
     machine = machine_of(target)
-    if func.attrs.get("Primitive") or not machine.dot_products:
-        return func
-    rewritten = _Widener(machine).visit_expr(func)
-    return func if rewritten is func else rewritten
+    return _Widener(machine).visit_expr(func) if machine.dot_products else func
 
 
 def WidenIntegers() -> FunctionPass:  # noqa: N802 - a pass
     """Widen the operands of products of 8-bit integers, summed in int32, to int16."""
-    return make_function_pass("WidenIntegers", _widened)
+    return make_operator_pass("WidenIntegers", _widened)

@@ -16,7 +16,7 @@ from weft.ir.op import Op
 from weft.relax.expr import Call, Constant, Function
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.layout.centred import dtype_of
+from weft.relax.struct_info import dtype_of
 
 MATMUL: Final = Op.get("relax.matmul")
 _CONVOLUTIONS: Final = "relax.nn.conv"

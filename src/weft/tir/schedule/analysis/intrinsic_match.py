@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, rewrite
 from weft.ir.node import Node
@@ -52,10 +53,8 @@ def correspondence(sch: Session, block: BlockRV, desc: PrimFunc) -> Corresponden
     if not isinstance(mine.body, BufferStore) or not isinstance(its.body, BufferStore):
         return None
     accesses = zip(_accesses(mine.body), _accesses(its.body), strict=False)
-    analyzer = Analyzer()
-    for axis in (*result.axes, *result.desc_axes):
-        if axis.dom is not None:
-            analyzer.bind(axis.var, axis.dom)
+    axes = [*result.axes, *result.desc_axes]
+    analyzer = analyzer_of({axis.var: axis.dom for axis in axes if axis.dom is not None})
     if not all(_joined(result, left, right, analyzer) for left, right in accesses):
         return None
     return result if _same_values(result, mine.body.value, its.body.value) else None

@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.ir.expr import IntImm
 from weft.support.errors import IRTypeError
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterType
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.analysis.block_kinds import loop_kind, would_apply
@@ -414,7 +415,7 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     reduced = False
     for number, (loop, kind) in enumerate(zip(loops, kinds, strict=True)):
         extent = loop_of(loop).extent
-        if isinstance(extent, IntImm) and extent.value == 1:
+        if is_const_int(extent, 1):
             continue
         if reduced if kind == IterType.DataPar else number > last:
             break

@@ -9,15 +9,14 @@ Blocks that store to local memory stay as they are: there, each thread needs the
 
 from __future__ import annotations
 
-from weft.ir.expr import PrimExpr
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, has_threads, scope_of
 
 
-class BroadcastResults(StmtMutator):
+class BroadcastResults(StmtOnlyMutator):
     """``results``: data variable of a buffer -> the loops over the threads that reduce into it."""
 
     def __init__(self, results: dict[Var, list[For]]) -> None:
@@ -25,9 +24,6 @@ class BroadcastResults(StmtMutator):
         self.results = results
         self.open: list[Binding] = []
         self.ready: set[Var] = set()
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_For(self, loop: For) -> Stmt:
         binding = binding_of(loop)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.arith.conjunction import conjuncts
+from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array
@@ -25,6 +25,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import ScheduleError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
+from weft.tir.constant import is_const_int
 from weft.tir.expr import IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_thread_allreduce
@@ -40,7 +41,7 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.cross_thread_broadcast import BroadcastResults
 from weft.tir.transform.threads.thread_scope import binding_of, has_threads, scope_of
 
@@ -213,14 +214,11 @@ def _check_neighbours(
 # ---- the statements that replace them
 
 
-class _Lower(StmtMutator):
+class _Lower(StmtOnlyMutator):
     def __init__(self, reductions: list[_Found]) -> None:
         super().__init__()
         self.starts = {id(item.loops[0]): item for item in reductions}
         self.added: list[Buffer] = []
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_Block(self, block: Block) -> Stmt:
         outer, self.added = self.added, []
@@ -246,7 +244,7 @@ class _Lower(StmtMutator):
         self.added += item.cross
         new: BlockRealize | None = None
         steps: list[Stmt] = []
-        if len(item.bound) < len(item.loops) or not _is_true(item.realize.predicate):
+        if len(item.bound) < len(item.loops) or not is_const_int(item.realize.predicate, 1):
             item.in_thread = [_scratch(f"in_thread_{buffer.name}", buffer) for buffer in buffers]
             self.added += item.in_thread
             pairs = zip(item.in_thread, item.reduction.reducer.identity_element, strict=True)
@@ -346,11 +344,7 @@ def _write_back(item: _Found) -> Stmt:
             axes.append(axis.with_(var=var))
             values.append(value)
     inside = {loop.loop_var for loop in item.loops} & item.reducing
-    conditions = [
-        part
-        for part in conjuncts(realize.predicate)
-        if not _is_true(part) and not inside & set(collect(part, Var))
-    ]
+    conditions = conjuncts_without(realize.predicate, inside)
     if scope_of(buffers[0]) != "local":
         conditions += [op.equal(loop.loop_var, loop.min) for loop in item.bound]
     indices = substitute(item.reduction.indices, fresh)
@@ -366,11 +360,7 @@ def _write_back(item: _Found) -> Stmt:
         f"{block.name_hint}_write_back",
         seq(*stores),
     )
-    return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, write_back)
-
-
-def _is_true(expr: PrimExpr) -> bool:
-    return isinstance(expr, IntImm) and bool(expr.value)
+    return BlockRealize(values, conjunction(conditions), write_back)
 
 
 def _zero() -> IntImm:

@@ -15,7 +15,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -33,9 +33,8 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of
 
 UNROLLED: Final = 16
@@ -78,7 +77,7 @@ class _Touched(Visitor):
         self.visit_default(call)
 
 
-class _Inject(StmtMutator):
+class _Inject(StmtOnlyMutator):
     """One virtual thread: its copies go down to the statements that depend on it."""
 
     def __init__(self, var: Var, count: int, body: Stmt) -> None:
@@ -104,9 +103,6 @@ class _Inject(StmtMutator):
             if id(buffer.data) not in self.sizes:
                 continue
             self.buffers[id(buffer)] = enlarged(buffer, self.count, "InjectVirtualThread")
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def needs(self, node: object) -> bool:
         return self.search.depends(node)
@@ -175,10 +171,7 @@ class _Inject(StmtMutator):
         return stmt.with_(buffer=buffer, body=self.visit(stmt.body))
 
 
-class _Find(StmtMutator):
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
-
+class _Find(StmtOnlyMutator):
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         attr = attr.with_(body=self.visit(attr.body))
         if attr.attr_key != "virtual_thread":

@@ -25,26 +25,22 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import BufferLoad, decl_buffer
-from weft.tir.expr import Call, CommReducer, Var
+from weft.tir.expr import Call, CommReducer, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_storage_sync
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, seq
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads
 from weft.tir.transform.threads.thread_scope import Binding, binding_of
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
 
 
-class _Lower(StmtMutator):
+class _Lower(StmtOnlyMutator):
     def __init__(self) -> None:
         super().__init__()
         self.threads: dict[Var, int] = {}
         self.reducer: CommReducer | None = None
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_For(self, loop: For) -> Stmt:
         return self.inside(binding_of(loop), loop)

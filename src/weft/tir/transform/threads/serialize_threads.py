@@ -22,7 +22,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
-from weft.tir.expr import Call, CommReducer, Let, Var
+from weft.tir.expr import Call, CommReducer, Let, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -40,9 +40,8 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads
 from weft.tir.transform.threads.thread_scope import (
     WARP_SIZE,
@@ -296,15 +295,12 @@ def _rank(axis: _Axis) -> tuple[bool, int]:
     return not name.startswith("vthread"), "zyx".find(name[-1:])
 
 
-class _Drop(StmtMutator):
+class _Drop(StmtOnlyMutator):
     """Without one declaration."""
 
     def __init__(self, gone: DeclBuffer) -> None:
         super().__init__()
         self.gone = gone
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_DeclBuffer(self, stmt: DeclBuffer) -> Any:
         if stmt is self.gone:
@@ -319,16 +315,13 @@ _STRUCTURE: dict[type, Any] = {
 }  # fmt: skip
 
 
-class _Serialize(StmtMutator):
+class _Serialize(StmtOnlyMutator):
     """Finds kernels; memory of threads that is declared outside moves into them."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
         self.outside: list[tuple[Allocate, Buffer]] = []
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
 
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
         body = stmt.body

@@ -19,7 +19,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import intrinsic
 from weft.tir.stmt import (
@@ -35,7 +35,6 @@ from weft.tir.stmt import (
     seq,
     stmt_list,
 )
-from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_access import Access, Conflicts
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of

@@ -36,17 +36,7 @@ def conv(
 ) -> Expr:
     """A convolution (ONNX's, which does not turn the kernel round) and a bias."""
     kernel = kernel_of(context, weight, kernel_shape)
-    windows = windows_of(
-        context,
-        x,
-        kernel,
-        {
-            "strides": strides,
-            "dilations": dilations,
-            "pads": pads,
-            "auto_pad": auto_pad,
-        },
-    )
+    windows = windows_of(context, x, kernel, strides, dilations, pads, auto_pad)
     data, padding = x.expr, windows.padding
     if any(not isinstance(size, int) for size in padding):
         data = padded(context, data, (windows.before, windows.after))

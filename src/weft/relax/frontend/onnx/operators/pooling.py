@@ -36,17 +36,7 @@ def max_pool(
     storage_order: int = 0,
 ) -> Expr | list[Expr]:
     """The largest element of each window, and (where asked for) its index in the flat tensor."""
-    windows = windows_of(
-        context,
-        x,
-        kernel_shape,
-        {
-            "strides": strides,
-            "dilations": dilations,
-            "pads": pads,
-            "auto_pad": auto_pad,
-        },
-    )
+    windows = windows_of(context, x, kernel_shape, strides, dilations, pads, auto_pad)
     check_rows(context, x, windows, bool(ceil_mode))
     if not context.wants(1):
         return _pooled(context, x, windows, (MAX, bool(ceil_mode), False))
@@ -67,17 +57,7 @@ def average_pool(
     count_include_pad: int = 0,
 ) -> Expr:
     """The mean of each window; padding counts if asked for, what ceil_mode adds never does."""
-    windows = windows_of(
-        context,
-        x,
-        kernel_shape,
-        {
-            "strides": strides,
-            "dilations": dilations,
-            "pads": pads,
-            "auto_pad": auto_pad,
-        },
-    )
+    windows = windows_of(context, x, kernel_shape, strides, dilations, pads, auto_pad)
     check_rows(context, x, windows, bool(ceil_mode))
     return _pooled(context, x, windows, (AVERAGE, bool(ceil_mode), bool(count_include_pad)))
 
@@ -254,17 +234,7 @@ def lp_pool(
     p: float = 2,
 ) -> Expr:
     """The p-norm of each window; padding counts as zeros."""
-    windows = windows_of(
-        context,
-        x,
-        kernel_shape,
-        {
-            "strides": strides,
-            "dilations": dilations,
-            "pads": pads,
-            "auto_pad": auto_pad,
-        },
-    )
+    windows = windows_of(context, x, kernel_shape, strides, dilations, pads, auto_pad)
     check_rows(context, x, windows, bool(ceil_mode))
     emit, constant = context.emit, context.constant
     sizes = context.shape(x, "X")[2:]

@@ -232,8 +232,8 @@ def _additive(context: Context, added: Expr | None, masks: list[Expr], dtype: st
 
 def _in_steps(
     functions: _Functions, mask: Expr | None, inputs: tuple[Expr, Expr, Expr], scale: float
-) -> list[Expr]:
-    """The results by a product, the function of scores, a softmax and a product."""
+) -> list[Expr | None]:
+    """The results that are read, by a product, the function of scores, a softmax and a product."""
     context, (query, key, value) = functions.translator.context, inputs
     dtype = context.dtype_of(query)
     exact = "float64" if dtype == "float64" else "float32"
@@ -252,6 +252,8 @@ def _in_steps(
     zero = context.operand(0.0, exact)
     weights = context.emit(op.where(sees, op.nn.softmax(scores, 3), zero))
     mixed = context.emit(op.matmul(context.cast(weights, dtype), value))
+    if not context.is_read(1):
+        return [mixed, None, context.emit(op.squeeze(largest, [3]))]
     shift = context.emit(op.where(sees, largest, zero))
     sums = context.emit(op.sum(op.exp(op.subtract(scores, shift)), [3], keepdims=True))
     logarithms = op.add(op.log(sums), shift)

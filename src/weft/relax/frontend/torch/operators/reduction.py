@@ -9,7 +9,7 @@ from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.pointwise import is_narrow, number
-from weft.relax.frontend.torch.registry import converter
+from weft.relax.frontend.torch.registry import Converter, converter
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 
@@ -211,71 +211,32 @@ def _spread(
     return context.cast(context.emit(op.sqrt(value)) if root else value, dtype)
 
 
-@converter("aten.var.correction", "aten.var.default", "aten.var.dim")
-def var(
-    context: Context,
-    self: Expr,
-    dim: Axes = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    correction: float | None = None,
-) -> Expr:
-    """The variance; divided by n - correction (``unbiased``: 1 or 0)."""
-    dim, correction = _variance_arguments(dim, unbiased, correction)
-    return _spread(context, self, dim, correction, keepdim, False)
+def _moments(*, root: bool, with_mean: bool) -> Converter:
+    """The converter of the variance, or its root, divided by n - correction; the mean beside."""
+
+    def convert(
+        context: Context,
+        self: Expr,
+        dim: Axes = None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        correction: float | None = None,
+    ) -> Expr | tuple[Expr, Expr]:
+        # ``var.default`` has ``unbiased`` in the place of the dimensions.
+        axes, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+        correction = int(unbiased) if correction is None else correction
+        spread = _spread(context, self, axes, correction, keepdim, root)
+        return (spread, reduce_with(context, op.mean, self, axes, keepdim)) if with_mean else spread
+
+    return convert
 
 
-@converter("aten.std.correction", "aten.std.default", "aten.std.dim")
-def std(
-    context: Context,
-    self: Expr,
-    dim: Axes = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    correction: float | None = None,
-) -> Expr:
-    """The standard deviation."""
-    dim, correction = _variance_arguments(dim, unbiased, correction)
-    return _spread(context, self, dim, correction, keepdim, True)
-
-
-@converter("aten.var_mean.correction", "aten.var_mean.default", "aten.var_mean.dim")
-def var_mean(
-    context: Context,
-    self: Expr,
-    dim: Axes = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    correction: float | None = None,
-) -> tuple[Expr, Expr]:
-    """The variance and the mean."""
-    variance = var(context, self, dim, unbiased, keepdim, correction)
-    return variance, _mean_beside(context, self, dim, keepdim)
-
-
-@converter("aten.std_mean.correction", "aten.std_mean.default", "aten.std_mean.dim")
-def std_mean(
-    context: Context,
-    self: Expr,
-    dim: Axes = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    correction: float | None = None,
-) -> tuple[Expr, Expr]:
-    """The standard deviation and the mean."""
-    deviation = std(context, self, dim, unbiased, keepdim, correction)
-    return deviation, _mean_beside(context, self, dim, keepdim)
-
-
-def _mean_beside(context: Context, self: Expr, dim: Axes, keepdim: bool) -> Expr:
-    dim, _ = _variance_arguments(dim, True, None)
-    return reduce_with(context, op.mean, self, dim, keepdim)
-
-
-def _variance_arguments(dim: Axes, unbiased: bool, correction: float | None) -> tuple[Axes, float]:
-    """``var.default`` has ``unbiased`` in the place of the dimensions."""
-    axes, is_unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
-    return axes, (int(is_unbiased) if correction is None else correction)
+for _name, _is_root, _with_mean in (
+    ("var", False, False), ("std", True, False), ("var_mean", False, True), ("std_mean", True, True)
+):  # fmt: skip
+    converter(*[f"aten.{_name}.{kind}" for kind in ("correction", "default", "dim")])(
+        _moments(root=_is_root, with_mean=_with_mean)
+    )
 
 
 # Norms

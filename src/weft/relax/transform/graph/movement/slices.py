@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from weft.ir.expr import PrimExpr
 from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Call, Expr, PrimValue, Tuple
+from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value, product, same_dim
+from weft.relax.struct_info import TupleStructInfo
 from weft.relax.transform.graph.movement.scope import (
     MOVEMENTS,
     PERMUTE,
@@ -50,6 +53,23 @@ def one_range(call: Call) -> tuple[int, int, int] | None:
         return None
     begin, end, _ = slice(begins[0], ends[0]).indices(extent)
     return axes[0] % len(dims), begin, max(begin, end)
+
+
+def split_ranges(split: Call) -> list[tuple[int, int]] | None:
+    """The beginning and the end of each part of a split.
+
+    None where a number is symbolic, and where the parts do not follow each other, since the places
+    of the cuts are not in order: ``split(x, [3, 1])`` gives some elements twice.
+    """
+    dims, axis = dims_of(split.args[0]), split.attrs["axis"]
+    if dims is None or not isinstance(split.struct_info, TupleStructInfo):
+        return None  # a split into one part gives no tuple
+    shapes = [tensor_dims(part) for part in split.struct_info.fields]
+    widths = [constant_value(shape[axis]) for shape in shapes if shape is not None]
+    ends = list(itertools.accumulate([width for width in widths if width is not None]))
+    if len(ends) < len(shapes) or ends[-1] != constant_value(dims[axis]):
+        return None
+    return list(itertools.pairwise([0, *ends]))
 
 
 def _numbers(arg: Tuple) -> list[int] | None:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
+from weft.arith.conjunction import conjunction, conjuncts, conjuncts_without
 from weft.arith.int_set import eval_region
 from weft.arith.iter_map import (
     IterMapLevel,
@@ -30,7 +32,7 @@ from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.surgery import domain
+from weft.tir.schedule.surgery import domain, domains_of
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
@@ -248,16 +250,14 @@ def _divided_conditions(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, loops: tuple[set[Var], set[Var]]
 ) -> tuple[PrimExpr, PrimExpr]:
     """The parts of the predicate on outer and on inner loops."""
-    outer: PrimExpr = IntImm("bool", 1)
-    inner: PrimExpr = IntImm("bool", 1)
+    outer: list[PrimExpr] = []
+    inner: list[PrimExpr] = []
     analyzer = tree.analyzer_above(sref)
-    for given in rewrite.conjuncts(realize.predicate):
+    for given in conjuncts(realize.predicate):
         part = analyzer.simplify(given)
-        if _is_inner(state, sref, "condition ", part, loops):
-            inner = op.logical_and(inner, part)
-        else:
-            outer = op.logical_and(outer, part)
-    return outer, inner
+        is_inner = _is_inner(state, sref, "condition ", part, loops)
+        (inner if is_inner else outer).append(part)
+    return conjunction(outer), conjunction(inner)
 
 
 def _is_inner(
@@ -305,7 +305,7 @@ def blockized(
     body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
     for item in reversed(inner):
         body = loop_of(item).with_(body=body)
-    domains = {axis.var: domain(axis) for axis in division.inner_axes} | tree.domains(inner)
+    domains = domains_of(division.inner_axes) | tree.domains(inner)
     outer = Block(
         division.outer_axes,
         relaxed(block.reads, domains),
@@ -367,9 +367,7 @@ class _Simplifying(rewrite.Substitution):
 @deep_recursion
 def substituted(block: Block, division: Division) -> tuple[Block, rewrite.Reuse]:
     """The block with its axes replaced; they are still listed in it."""
-    analyzer = Analyzer()
-    for axis in division.inner_axes:
-        analyzer.bind(axis.var, domain(axis))
+    analyzer = analyzer_of(domains_of(division.inner_axes))
     work = _Simplifying(division.mapping, analyzer)
     new_block: Block = work.visit(block.with_(iter_vars=()))
     return new_block, {old: new for old, new in work.reuse.items() if new is not new_block}
@@ -438,13 +436,10 @@ def _init_condition(
     state: ScheduleState, sref: StmtSRef, predicate: PrimExpr, gone: set[Var]
 ) -> PrimExpr:
     """The conditions on loops that the init has; those on loops of the reduction alone go."""
-    kept: PrimExpr = IntImm("bool", 1)
-    for part in rewrite.conjuncts(predicate):
+    for part in conjuncts(predicate):
         used = set(collect(part, Var))
-        if used.isdisjoint(gone):
-            kept = op.logical_and(kept, part)
-        elif not used <= gone:
+        if not (used <= gone or used.isdisjoint(gone)):
             raise BlockizeInitError(
                 state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
             )
-    return kept
+    return conjunction(conjuncts_without(predicate, gone))

@@ -23,7 +23,7 @@ from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import FloorDiv, FloorMod, IterVar, Mul, Var
-from weft.tir.schedule.surgery import domain
+from weft.tir.schedule.surgery import domains_of
 
 Region = Sequence[IntervalSet]
 
@@ -127,7 +127,7 @@ def _by_inverse(
         return None
     iter_map = detect_iter_map(
         [part.min_value for part in provided],
-        {axis.var: domain(axis) for axis in axes},
+        domains_of(axes),
         True,
         IterMapLevel.Bijective,
         simplify_trivial_iterators=False,

@@ -34,7 +34,7 @@ from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.surgery import domain
+from weft.tir.schedule.surgery import domains_of
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, SeqStmt, Stmt, seq
 
@@ -209,7 +209,7 @@ def _inner_part(
     pairs = zip(division.outer_values, division.outer_axes, strict=True)
     of_loop = {value: axis.var for value, axis in pairs if isinstance(value, Var)}
     axes = [axis.with_(dom=substitute(axis.dom, of_loop)) for axis in division.inner_axes]
-    domains = {axis.var: domain(axis) for axis in axes} | tree.domains(inner)
+    domains = domains_of(axes) | tree.domains(inner)
     regions[0].extend(relaxed(block.reads, domains))
     regions[1].extend(relaxed(block.writes, domains))
     inside = block.with_(iter_vars=axes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.int_set import IntervalSet
 from weft.arith.region import estimate_region_strict_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -24,7 +25,6 @@ from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_access import Glue, accesses, glue_of
 from weft.tir.schedule.primitive.cache.cache_stage import (
-    conjuncts,
     copied_ranges,
     points,
     region_of,
@@ -338,8 +338,7 @@ def _exact(
             return None
     if not loops:
         return None if inner else ranges
-    true = op.const(True, "bool")
-    return estimate_region_strict_bound(ranges, loops, op.all(true, *inner), around)
+    return estimate_region_strict_bound(ranges, loops, conjunction(inner), around)
 
 
 def _writes_all(block: Block, region: BufferRegion) -> bool:

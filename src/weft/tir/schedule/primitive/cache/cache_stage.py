@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.conjunction import conjuncts as parts_of
+from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.arith.region import estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
@@ -229,20 +229,11 @@ class Copy(NamedTuple):
         return self.source if self.reads_original else self.target
 
 
-def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
-    """The conditions of a conjunction; an empty list for true."""
-    return [part for part in parts_of(predicate) if not op.is_const_int(part, 1)]
-
-
 def outer_conditions(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> PrimExpr | None:
     """The part of a block's predicate that depends on no loop below ``place``; None if empty."""
     inside = tree.domains(tree.loops_above(sref, stop=place))
-    conditions = [
-        condition
-        for condition in conjuncts(tree.realize_of(state, sref).predicate)
-        if not any(var in inside for var in collect(condition, Var))
-    ]
-    return op.all(*conditions) if conditions else None
+    conditions = conjuncts_without(tree.realize_of(state, sref).predicate, inside)
+    return conjunction(conditions) if conditions else None
 
 
 def copy_stage(
@@ -267,7 +258,7 @@ def copy_stage(
     conditions = bounds(copy, place, loops, predicate)
     if predicate is not None:
         conditions.insert(0, predicate)
-    stage: Stmt = BlockRealize(values, op.all(op.const(True, "bool"), *conditions), block)
+    stage: Stmt = BlockRealize(values, conjunction(conditions), block)
     for loop, rng in zip(reversed(loops), reversed(copy.region), strict=True):
         stage = For(loop, IntImm(loop.dtype, 0), rng.extent, ForKind.SERIAL, stage)
     return stage, block

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -29,7 +30,6 @@ from weft.tir.schedule.primitive.cache.cache_access import accesses
 from weft.tir.schedule.primitive.cache.cache_stage import (
     Place,
     body_items,
-    conjuncts,
     edit_scope,
     point_copy_block,
     points,
@@ -38,7 +38,7 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.surgery import executed_box
+from weft.tir.schedule.surgery import domains_of, executed_box
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, LetStmt, Stmt
 
@@ -129,11 +129,6 @@ def equal_indices(first: Sequence[PrimExpr], second: Sequence[PrimExpr]) -> bool
     return True
 
 
-def domains_of(axes: Sequence[IterVar]) -> dict[Var, Range]:
-    """The domain of each axis' variable."""
-    return {axis.var: axis.dom for axis in axes if axis.dom is not None}
-
-
 def is_injective(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> bool:
     """Whether different values of the variables surely give different indices."""
     plain = [index for index in indices if isinstance(index, Var)]
@@ -151,9 +146,7 @@ def _is_invertible(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) ->
         inverse, _ = index_map.non_surjective_inverse(list(domains.values()))
     except TVMError:
         return False
-    analyzer = Analyzer()
-    for var, dom in domains.items():
-        analyzer.bind(var, dom)
+    analyzer = analyzer_of(domains)
     back = inverse.map_indices(indices, analyzer=analyzer)
     for var, value in zip(domains, back, strict=True):
         if not analyzer.can_prove_equal(var, value):
@@ -259,9 +252,7 @@ def reindex(self: Session, block: BlockRV | str, buffer: Any) -> BlockRV:
 
 
 def _simplified(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> list[PrimExpr]:
-    analyzer = Analyzer()
-    for var, dom in domains.items():
-        analyzer.bind(var, dom)
+    analyzer = analyzer_of(domains)
     simple = [analyzer.simplify(index) for index in indices]
     return [
         old if isinstance(new, IntImm) else new for old, new in zip(indices, simple, strict=True)
@@ -389,9 +380,7 @@ def _reindex_stage(
     block = point_copy_block(source, target, reads, writes, copy_axes, f"{target.name}_reindex")
     block = with_index_reads(block, far)
     inside = inside_conditions(buffer, indices, domains_of(axes))
-    condition = substitute(
-        op.all(op.const(True, "bool"), *inside), dict(zip(old, loops, strict=True))
-    )
+    condition = substitute(conjunction(inside), dict(zip(old, loops, strict=True)))
     stage: Stmt = BlockRealize(loops, condition, block)
     for loop, axis in zip(reversed(loops), reversed(axes), strict=True):
         assert axis.dom is not None
@@ -403,9 +392,7 @@ def inside_conditions(
     buffer: Buffer, indices: Sequence[PrimExpr], domains: Mapping[Var, Range]
 ) -> list[PrimExpr]:
     """The conditions under which the indices are those of an element, where they may not be."""
-    analyzer = Analyzer()
-    for var, dom in domains.items():
-        analyzer.bind(var, dom)
+    analyzer = analyzer_of(domains)
     conditions = []
     for index, extent in zip(indices, buffer.shape, strict=True):
         own = domains.get(index) if isinstance(index, Var) else None

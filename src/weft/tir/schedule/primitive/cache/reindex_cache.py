@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
@@ -27,7 +28,6 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     Place,
     cached_buffer,
     check_storage_scope,
-    conjuncts,
     edit_scope,
     place_after_all,
     place_between,
@@ -40,7 +40,6 @@ from weft.tir.schedule.primitive.cache.reindex import (
     NotInjectiveError,
     Repoint,
     check_loads_settled,
-    domains_of,
     equal_indices,
     inside_conditions,
     is_injective,
@@ -50,6 +49,7 @@ from weft.tir.schedule.primitive.cache.reindex import (
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.surgery import domains_of
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
 
@@ -327,7 +327,7 @@ def _kept_conditions(
                 f"the predicate {condition} of {name_of(sref)} ties loops of the copy to others",
                 sref,
             )
-    return op.all(op.const(True, "bool"), *left)
+    return conjunction(left)
 
 
 def _mapped_stage(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.interval import as_int_set
 from weft.ir.expr import IntImm, PrimExpr
@@ -29,10 +30,11 @@ from weft.tir.schedule.dependence import DepKind, consumers_of, hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.buffer.buffer_definition import check_rewritable
 from weft.tir.schedule.primitive.cache.cache_checks import is_allocated_in
-from weft.tir.schedule.primitive.cache.reindex import domains_of, is_injective
+from weft.tir.schedule.primitive.cache.reindex import is_injective
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.surgery import domains_of
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, ForKind
 
@@ -173,10 +175,8 @@ def _tile(
     """What one iteration of the common loop writes, axis by axis."""
     realize = tree.realize_of(state, sref)
     inner = tree.domains(tree.loops_above(sref, stop=meeting))
-    analyzer = Analyzer()
-    for var, dom in tree.domains(loops).items():
-        if var not in inner:
-            analyzer.bind(var, dom)
+    outer = {var: dom for var, dom in tree.domains(loops).items() if var not in inner}
+    analyzer = analyzer_of(outer)
     tile_axes = []
     for rng in substitute(region.region, tree.bindings_of(realize)):
         part = eval_set(as_int_set(rng, analyzer), inner, analyzer)

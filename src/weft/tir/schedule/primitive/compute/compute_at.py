@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from weft.arith import interval
 from weft.arith.analyzer import Analyzer, ProofStrength
+from weft.arith.conjunction import conjunction, in_range
 from weft.arith.int_set import eval_region
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.linear import detect_linear_equation
@@ -285,7 +286,7 @@ class _Move(Move):
         does not follow from the range of ``fused`` as long as ``h`` might be 0. A condition of the
         block says when it runs: nothing is known of an axis that shares a variable with it.
         """
-        known: PrimExpr = op.const(True, "bool")
+        known: list[PrimExpr] = []
         for block in self.required:
             sref = self.state.sref_of(block)
             realize = tree.realize_of(self.state, sref)
@@ -295,10 +296,8 @@ class _Move(Move):
                 if isinstance(value, IntImm | Var) or not guarded.isdisjoint(collect(value, Var)):
                     continue
                 dom = surgery.domain(axis)
-                for corner in _corners(value, below):
-                    known = op.logical_and(known, op.greater_equal(corner, dom.min))
-                    known = op.logical_and(known, op.less(corner, dom.min + dom.extent))
-        return known
+                known += [in_range(corner, dom) for corner in _corners(value, below)]
+        return conjunction(known)
 
     def relaxed(
         self, region: BufferRegion, bindings: Mapping[Var, PrimExpr], below: Mapping[Var, Range]

@@ -219,7 +219,7 @@ def _inverse(
     analyzer = Analyzer()
     iter_map = detect_iter_map(
         store.indices,
-        {axis.var: surgery.domain(axis) for axis in axes},
+        surgery.domains_of(axes),
         True,
         IterMapLevel.Bijective,
         simplify_trivial_iterators=False,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
+from weft.arith.conjunction import conjunction, in_range
 from weft.arith.int_set import eval_set
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
 from weft.ir.expr import PrimExpr, Range
@@ -20,7 +22,7 @@ from weft.ir.structural import structural_equal
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Call, IterVar, Select, Var
+from weft.tir.expr import Call, IterVar, Select, Var, is_call
 from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -214,10 +216,9 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
     meeting = tree.lowest_common_ancestor([producer.sref, sref])
     if not isinstance(meeting.stmt, For):
         return
-    axes = [axis for link in producer.chain for axis in tree.block_of(link).iter_vars]
     iter_map = detect_iter_map(
         producer.store.indices,
-        {axis.var: surgery.domain(axis) for axis in axes},
+        surgery.domains_of(_axes(producer)),
         True,
         IterMapLevel.Bijective,
         simplify_trivial_iterators=False,
@@ -288,7 +289,7 @@ def _inverse(
     axes = tree.block_of(sref).iter_vars
     iter_map = detect_iter_map(
         indices,
-        {axis.var: surgery.domain(axis) for axis in axes},
+        surgery.domains_of(axes),
         True,
         IterMapLevel.NoCheck,
         simplify_trivial_iterators=False,
@@ -312,10 +313,8 @@ def _inverse(
 
 def _is_identity(sref: StmtSRef, inverse: Mapping[Var, PrimExpr]) -> bool:
     """Whether the indices of its loads determine each instance of the block."""
-    analyzer = Analyzer()
     axes = tree.block_of(sref).iter_vars
-    for axis in axes:
-        analyzer.bind(axis.var, surgery.domain(axis))
+    analyzer = analyzer_of(surgery.domains_of(axes))
     return all(analyzer.can_prove_equal(inverse[axis.var], axis.var) for axis in axes)
 
 
@@ -323,7 +322,7 @@ def _check_covered(
     state: ScheduleState, sref: StmtSRef, producer: _Producer, solved: Mapping[Var, PrimExpr]
 ) -> None:
     """The producer's instances reach the ends of each axis of the block."""
-    domains = {axis.var: surgery.domain(axis) for axis in _axes(producer)}
+    domains = surgery.domains_of(_axes(producer))
     analyzer = Analyzer()
     for axis in tree.block_of(sref).iter_vars:
         dom = surgery.domain(axis)
@@ -358,9 +357,7 @@ def _inlined(
 ) -> BlockRealize:
     """The producer that does the work of the block."""
     solved, indices = solution
-    analyzer = Analyzer()
-    for axis in _axes(producer):
-        analyzer.bind(axis.var, surgery.domain(axis))
+    analyzer = analyzer_of(surgery.domains_of(_axes(producer)))
     wanted = _in_box(tree.block_of(sref), box, solved)
     inside = analyzer.simplify(wanted)
     inside = _at_same_place(analyzer, inside, indices, solved, producer.store.indices)
@@ -379,13 +376,8 @@ def _inlined(
 
 
 def _in_box(block: Block, box: Sequence[Range], solved: Mapping[Var, PrimExpr]) -> PrimExpr:
-    condition: PrimExpr = op.const(True, "bool")
-    for axis, part in zip(block.iter_vars, box, strict=True):
-        value = solved[axis.var]
-        low = op.greater_equal(value, part.min)
-        high = op.less(value, part.min + part.extent)
-        condition = op.logical_and(condition, op.logical_and(low, high))
-    return condition
+    values = [solved[axis.var] for axis in block.iter_vars]
+    return conjunction(map(in_range, values, box))
 
 
 def _at_same_place(
@@ -427,9 +419,7 @@ def _check_written(
         with analyzer.constraint_scope(inside):
             if not analyzer.can_prove(producer.condition):
                 _fail_uncovered(state, sref, producer, f"only where {producer.condition}")
-    around = Analyzer()
-    for axis in tree.block_of(sref).iter_vars:
-        around.bind(axis.var, surgery.domain(axis))
+    around = analyzer_of(surgery.domains_of(tree.block_of(sref).iter_vars))
     for index, extent in zip(indices, buffer.shape, strict=True):
         low, high = op.greater_equal(index, 0), op.less(index, extent)
         if not (around.can_prove(low) and around.can_prove(high)):
@@ -446,16 +436,9 @@ def _fail_uncovered(state: ScheduleState, sref: StmtSRef, producer: _Producer, w
 
 def _may_skip(value: PrimExpr, buffer: Buffer) -> bool:
     """Whether a load of the buffer stands in an expression that is evaluated conditionally."""
-    for choice in collect(value, Call):
-        if getattr(choice.op, "name", "") == "tir.if_then_else":
-            for load in collect(choice, BufferLoad):
-                if load.buffer.data is buffer.data:
-                    return True
-    return any(
-        load.buffer.data is buffer.data
-        for choice in collect(value, Select)
-        for load in collect(choice, BufferLoad)
-    )
+    parts = collect(value, (Call, Select))
+    choices = [part for part in parts if isinstance(part, Select) or is_call(part, "if_then_else")]
+    return any(load.buffer.data is buffer.data for load in collect(choices, BufferLoad))
 
 
 def _predicate(

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
+from weft.arith.conjunction import conjunction
 from weft.arith.data import has_data
 from weft.arith.iter_map import IterMapLevel, iter_map_simplify
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -19,7 +21,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.expr import Call, Var
+from weft.tir.expr import Call, Var, is_call
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import rewrite
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, seq
@@ -83,7 +85,7 @@ class IndexContext(rewrite.BlockMutator):
         return node.with_(condition=condition, then_case=then_case, else_case=other)
 
     def visit_Call(self, node: Call) -> Call:
-        if getattr(node.op, "name", "") != "tir.if_then_else":
+        if not is_call(node, "if_then_else"):
             return self.visit_default(node)
         condition = self.visit(node.args[0])
         if has_data(condition):  # it says nothing about indices
@@ -104,12 +106,8 @@ class IndexContext(rewrite.BlockMutator):
             return list(indices)
         used = collect(list(indices), Var)
         domains = {var: self.domains[var] for var in used if var in self.domains}
-        condition: PrimExpr = op.const(True)
-        for item in self.conditions:
-            condition = op.logical_and(condition, item)
-        analyzer = Analyzer()
-        for var, dom in domains.items():
-            analyzer.bind(var, dom)
+        condition = conjunction(self.conditions)
+        analyzer = analyzer_of(domains)
         simplified = iter_map_simplify(
             indices, domains, condition, IterMapLevel.Surjective, analyzer=analyzer
         )

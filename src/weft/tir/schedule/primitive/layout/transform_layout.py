@@ -21,7 +21,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, TVMError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import BinaryExpr, Call, Var
+from weft.tir.expr import BinaryExpr, Var, is_call
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, rewrite
 from weft.tir.schedule.define import primitive
@@ -196,28 +196,20 @@ def transform_layout(
             None if target is None else len(target.shape),
             index_dtype=default_index_dtype(stmt),
         )
-    if not separators:
-        _transform_layout(
-            self,
-            block,
-            buffer,
-            index_map,
-            pad_value,
-            assume_injective_transform=assume_injective_transform,
-        )
-        return
-    block = self._block_named(block)
-    place = buffer_position(self, block, buffer)
-    check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
+    if separators:
+        block = self._block_named(block)
+        buffer = buffer_position(self, block, buffer)
+        check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
     _transform_layout(
         self,
         block,
-        place,
+        buffer,
         index_map,
         pad_value,
         assume_injective_transform=assume_injective_transform,
     )
-    set_axis_separator(self, block, place, separators)
+    if separators:
+        set_axis_separator(self, block, buffer, separators)
 
 
 def _with_primitive_name(function: Any) -> Any:
@@ -274,7 +266,7 @@ def _transform_layout(
 
 def _is_undef(pad_value: IndexMap | None) -> bool:
     value = None if pad_value is None else pad_value.final_indices[0]
-    return isinstance(value, Call) and getattr(value.op, "name", "") == "tir.undef"
+    return is_call(value, "undef")
 
 
 def _inverse(

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
@@ -152,15 +152,12 @@ def _does_more(stmt: Stmt) -> bool:
     if isinstance(stmt, BlockRealize):
         return False
     inner = tree.substatements(stmt)
-    if not inner and not isinstance(stmt, BlockRealize):
+    if not inner:
         return True
     own = [getattr(stmt, name, None) for name in ("value", "condition", "min", "extent")]
     if collect([item for item in own if item is not None], (BufferLoad, Call)):
         return True
-    for item in inner:
-        if _does_more(item):
-            return True
-    return False
+    return any(map(_does_more, inner))
 
 
 def _factors(
@@ -215,18 +212,16 @@ def _factor_hint(extent: PrimExpr, factors: Sequence[PrimExpr]) -> str:
 def _always_below(
     value: PrimExpr, variables: Sequence[Var], extents: Sequence[PrimExpr], extent: PrimExpr
 ) -> bool:
-    product = 1
-    for item in extents:
-        if not isinstance(item, IntImm):
-            product = 0
-            break
-        product *= item.value
-    if product and isinstance(extent, IntImm):
-        return bool(product <= extent.value)
-    analyzer = Analyzer()
-    for variable, item in zip(variables, extents, strict=True):
-        analyzer.bind(variable, Range.from_min_extent(IntImm(variable.dtype, 0), item))
-    return bool(analyzer.can_prove(op.less(value, extent)))
+    """Whether ``value``, made of new variables of these extents, is below the old extent."""
+    known = [item.value for item in extents if isinstance(item, IntImm)]
+    if len(known) == len(extents) and isinstance(extent, IntImm):
+        return bool(math.prod(known) <= extent.value)
+    domains = [
+        Range.from_min_extent(IntImm(variable.dtype, 0), item)
+        for variable, item in zip(variables, extents, strict=True)
+    ]
+    analyzer = analyzer_of(dict(zip(variables, domains, strict=True)))
+    return analyzer.can_prove(op.less(value, extent))
 
 
 def nest(variables: Sequence[Var], extents: Sequence[PrimExpr], body: Stmt) -> For:
@@ -429,7 +424,7 @@ def _check_sums_stay_whole(
     instance runs twice; else the loops that matter keep their order.
     """
     for realize in tree.child_realizes(loop_of(chain[0])) if state.enable_check else ():
-        terms, places = _variables_in_bindings(realize)
+        terms, places = variables_in_bindings(realize)
         if realize.block.init is None or not terms:
             continue
         loops = [loop_of(s) for s in tree.loops_above(state.sref_of(realize))]
@@ -477,7 +472,7 @@ def _check_stores_in_order(
             )
 
 
-def _variables_in_bindings(realize: BlockRealize) -> tuple[set[Var], set[Var]]:
+def variables_in_bindings(realize: BlockRealize) -> tuple[set[Var], set[Var]]:
     """The variables in the values of axes that accumulate, and of other axes."""
     used: dict[bool, set[Var]] = {False: set(), True: set()}
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):

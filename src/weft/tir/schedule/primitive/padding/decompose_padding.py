@@ -14,21 +14,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer_of import analyzer_of
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir import op
 from weft.tir.buffer import BufferRegion
-from weft.tir.expr import And, Call, IterVar, Var
+from weft.tir.expr import Call, IterVar, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache import cache_checks as legal
-from weft.tir.schedule.primitive.cache.reindex import domains_of, is_injective
+from weft.tir.schedule.primitive.cache.reindex import is_injective
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.surgery import check_pure, check_self_contained, edited, path_up
+from weft.tir.schedule.surgery import check_pure, check_self_contained, domains_of, edited, path_up
 from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
 
@@ -201,11 +203,9 @@ def _bounded(
     """The box of the axes for which the condition holds."""
     realize = tree.realize_of(state, sref)
     domains = tree.domains(loops)
-    analyzer = Analyzer()
-    for var, dom in domains.items():
-        analyzer.bind(var, dom)
+    analyzer = analyzer_of(domains)
     bound = substitute(condition, tree.bindings_of(realize))
-    predicate = _conjunction(op.logical_and(bound, realize.predicate), analyzer)
+    predicate = analyzer.simplify(conjunction(conjuncts(op.logical_and(bound, realize.predicate))))
     if op.is_const_int(predicate, 1):
         raise PaddingPatternError(
             state, f"{name_of(sref)} has no padding: {condition} always holds", sref
@@ -231,27 +231,6 @@ def _bounded(
             extent = total.args[0].extent
         box.append(Range.from_min_extent(total.base, extent))
     return _Padding(value, constant, predicate, box)
-
-
-def _conjunction(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
-    """The simplified conjunction of a predicate's parts, without ``likely``."""
-    parts: list[PrimExpr] = []
-
-    def split(expr: PrimExpr) -> None:
-        if isinstance(expr, And):
-            split(expr.a)
-            split(expr.b)
-            return
-        if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
-            expr = expr.args[0]
-        parts.append(expr)
-
-    split(predicate)
-    result: PrimExpr = op.const(True)
-    for part in parts:
-        result = op.logical_and(result, part)
-    simplified: PrimExpr = analyzer.simplify(result)
-    return simplified
 
 
 def _filling(
@@ -327,9 +306,7 @@ def _computing(
             mapping[value] = op.add(value, part.min)
             narrowed.add(value)
         bindings.append((value, part.min))
-    analyzer = Analyzer()
-    for var, dom in ranges.items():
-        analyzer.bind(var, dom)
+    analyzer = analyzer_of(ranges)
     values = [
         value if value in narrowed else analyzer.simplify(op.subtract(value, low))
         for value, low in bindings

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import collect
@@ -408,11 +409,12 @@ def _copy(buffer: Buffer, copies: dict[Buffer, Buffer], *, write: bool) -> Stmt 
     source, target = (padded, buffer) if write else (buffer, padded)
     value: PrimExpr = BufferLoad(source, names)
     if not write:
-        inside: PrimExpr = op.const(True)
         analyzer = Analyzer()
-        for var, size, new in zip(names, buffer.shape, padded.shape, strict=True):
-            if not analyzer.can_prove_equal(size, new):
-                inside = op.logical_and(inside, op.less(var, size))
+        inside = conjunction(
+            op.less(var, size)
+            for var, size, new in zip(names, buffer.shape, padded.shape, strict=True)
+            if not analyzer.can_prove_equal(size, new)
+        )
         value = op.if_then_else(inside, value, op.const(0, value.dtype))
     block = Block(
         axes,

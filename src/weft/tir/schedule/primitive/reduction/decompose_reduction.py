@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts, conjuncts_without
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import BufferLoad, BufferRegion
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, rewrite, tree
+from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.flags import running_values
@@ -201,16 +202,13 @@ def _kept_predicate(
 
     A condition on such a loop and ``others`` together could guard what the init writes: refused.
     """
-    kept: PrimExpr = IntImm("bool", 1)
-    for part in rewrite.conjuncts(predicate):
+    for part in conjuncts(predicate):
         used = set(collect(part, Var))
-        if used.isdisjoint(dropped):
-            kept = op.logical_and(kept, part)
-        elif not used.isdisjoint(others):
+        if not (used.isdisjoint(dropped) or used.isdisjoint(others)):
             raise InitPredicateError(
                 state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
             )
-    return kept
+    return conjunction(conjuncts_without(predicate, dropped))
 
 
 def _update_reads(block: Block) -> list[BufferRegion]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.conjunction import conjunction, conjuncts, conjuncts_without
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, mentions, substitute
@@ -23,7 +24,7 @@ from weft.tir.schedule import checks, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_stage import points
-from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of
+from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of, variables_in_bindings
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.reducer import reduction_of
 from weft.tir.schedule.session import Session
@@ -95,7 +96,7 @@ def rfactor(self: Session, loop: LoopRV, factor_axis: int) -> BlockRV:
     scope = checks.scope_root(state, sref, stage_pipeline=True)
     checks.check_reduction_block(state, sref, scope)
     realize, loops = tree.realize_of(state, sref), tree.loops_above(sref)
-    spatial, reduced = _touched(realize)
+    reduced, spatial = variables_in_bindings(realize)
     _check_factor_loop(state, at, loops)
     _check_nest(state, sref, at, loops, (spatial, reduced))
     reduction = reduction_of(state, sref)
@@ -121,16 +122,6 @@ def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
             state, f"{name_of(at)} has {len(realizes)} blocks ({names}), expected one", at
         )
     return state.sref_of(realizes[0])
-
-
-def _touched(realize: BlockRealize) -> tuple[set[Var], set[Var]]:
-    """The variables that bindings of data-parallel axes use, and those of the others."""
-    spatial: set[Var] = set()
-    reduced: set[Var] = set()
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        which = spatial if axis.iter_type == IterVar.DataPar else reduced
-        which.update(collect(value, Var))
-    return spatial, reduced
 
 
 def _check_factor_loop(state: ScheduleState, at: StmtSRef, loops: Sequence[StmtSRef]) -> None:
@@ -220,11 +211,7 @@ def _checked_axis(state: ScheduleState, buffer: Buffer, factor_axis: int) -> int
 
 def _spatial_predicate(predicate: PrimExpr, reduced: set[Var]) -> PrimExpr:
     """The conditions that say nothing of the reduction: they hold for the join too."""
-    kept: PrimExpr = IntImm("bool", 1)
-    for part in rewrite.conjuncts(predicate):
-        if reduced.isdisjoint(collect(part, Var)):
-            kept = op.logical_and(kept, part)
-    return kept
+    return conjunction(conjuncts_without(predicate, reduced))
 
 
 def _check_all_set(
@@ -236,11 +223,13 @@ def _check_all_set(
 ) -> None:
     """Wherever the join reads partial results, their first iteration (the init) has run."""
     realize, loops = factored.realize, tree.loops_above(sref)
-    conditions = [p for p in rewrite.conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
+    conditions = [p for p in conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
     if not conditions:
         return
     axes = zip(partial.block.iter_vars, partial.iter_values, strict=True)
-    left = {v for axis, value in axes if axis.iter_type != IterVar.DataPar for v in _vars(value)}
+    left = {
+        v for axis, value in axes if axis.iter_type != IterVar.DataPar for v in collect(value, Var)
+    }
     first = {loop_of(item).loop_var: loop_of(item).min for item in loops}
     first = {var: start for var, start in first.items() if var in left}
     analyzer = surgery.outer_analyzer(state, sref)
@@ -268,10 +257,6 @@ def _always(condition: PrimExpr, loop: For, analyzer: Analyzer) -> bool:
         return False
     last = substitute(condition, {loop.loop_var: loop.extent - 1})
     return bool(analyzer.can_prove(last))
-
-
-def _vars(expr: PrimExpr) -> list[Var]:
-    return collect(expr, Var)
 
 
 # ---- the two blocks
@@ -329,7 +314,7 @@ class _Factored:
                 axes.append(axis)
                 values.append(value)
                 continue
-            for var in dict.fromkeys(_vars(value)):
+            for var in dict.fromkeys(collect(value, Var)):
                 if var in by_var and var not in of_loop:
                     loop_axis = self._loop_axis(by_var[var], IterVar.CommReduce)
                     of_loop[var] = loop_axis.var
@@ -341,7 +326,7 @@ class _Factored:
     def _split_axes(self) -> set[Var]:
         """The reduction axes that use the factored loop, or a loop that such an axis uses."""
         rest = {
-            axis.var: set(_vars(value))
+            axis.var: set(collect(value, Var))
             for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             if axis.iter_type != IterVar.DataPar
         }
@@ -364,8 +349,8 @@ class _Factored:
             ranges.insert(self.axis, point)
             writes.append(BufferRegion(updated[region.buffer], ranges))
         operands = substitute(self.reduction.operands, mapping)
-        still = any(axis.iter_type != IterVar.DataPar for axis in axes)
-        body, init = self._statements(self.buffers, self.indices(own), operands, still)
+        reduces = any(axis.iter_type != IterVar.DataPar for axis in axes)
+        body, init = self._statements(self.buffers, self.indices(own), operands, reduces)
         partial = Block(
             axes,
             substitute(reads, mapping),
