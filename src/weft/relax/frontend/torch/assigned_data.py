@@ -17,11 +17,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-_READ: Final = torch.Tensor.data.__get__  # type: ignore[attr-defined] # a descriptor of torch's
-_ASSIGN: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined] # a descriptor of torch's
+_READ: Final = torch.Tensor.data.__get__
+_ASSIGN: Final = torch.Tensor.data.__set__
 
 
-class _Assignments(TorchFunctionMode):
+class _Assignments(TorchFunctionMode):  # type: ignore[misc] # torch declares no type for it
     """The values that were assigned to the parameters and buffers of a model."""
 
     def __init__(self, model: torch.nn.Module) -> None:
