@@ -228,6 +228,24 @@ def test_a_graph_that_weft_cannot_take_runs_in_torch_and_says_so_once():
     torch.testing.assert_close(found, function(x))
 
 
+class BoundedLinear(torch.nn.Linear):
+    """A layer whose weights get other memory in each call."""
+
+    def forward(self, x):
+        self.weight.data = torch.renorm(self.weight.data, p=2, dim=0, maxnorm=0.5)
+        return super().forward(x)
+
+
+def test_a_graph_that_assigns_the_data_of_a_parameter_runs_in_torch():
+    torch.manual_seed(0)
+    model, x = BoundedLinear(4, 3), torch.randn(2, 4)
+    mine = copy.deepcopy(model)
+    with pytest.warns(FallbackWarning, match="other memory"):
+        found = compiled(mine)(x)
+    torch.testing.assert_close(found, model(x))
+    torch.testing.assert_close(mine.weight, model.weight)
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_graphs_take_and_give_complex_numbers(compilations, dtype):
     def turned(x, by, missing):

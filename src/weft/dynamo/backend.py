@@ -24,7 +24,7 @@ from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.registry import overload_name
-from weft.support.errors import IRTypeError, TVMError
+from weft.support.errors import IRTypeError, TVMError, UnsupportedError
 from weft.target.target import TargetLike, target_meant
 
 Compiled = Callable[..., Sequence[object]]
@@ -69,12 +69,20 @@ def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[.
     def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
         return compile_aten(graph_module, relax_pipeline, target)
 
-    backend: Callable[..., Compiled] = aot_autograd(
+    compile_functional: Callable[..., Compiled] = aot_autograd(
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
         decompositions=decompositions(),
     )
+
+    def backend(graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
+        if any(node.target is torch.Tensor.set_ for node in graph_module.graph.nodes):
+            _tell(UnsupportedError("tensor.data = value gives a tensor other memory"))
+            unchanged: Compiled = graph_module.forward
+            return unchanged
+        return compile_functional(graph_module, example_inputs)
+
     return backend
 
 

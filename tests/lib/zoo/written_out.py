@@ -290,6 +290,57 @@ def _graphs() -> tuple[torch.Tensor, ...]:
     return *_graph(), torch.tensor([0] * 5 + [1] * 6)
 
 
+class EEGNet(torch.nn.Module):
+    """Lawhern et al., "EEGNet: A Compact Convolutional Neural Network for EEG-based
+    Brain-Computer Interfaces" (2018): filters of time and of electrodes, of bounded norms.
+    """
+
+    def __init__(self, electrodes: int = 8, filters: int = 4, classes: int = 3) -> None:
+        super().__init__()
+        self.time = torch.nn.Conv2d(1, filters, (1, 32), padding="same", bias=False)
+        self.space = torch.nn.Conv2d(
+            filters, 2 * filters, (electrodes, 1), groups=filters, bias=False
+        )
+        self.apart = torch.nn.Conv2d(
+            2 * filters, 2 * filters, (1, 16), padding="same", groups=2 * filters, bias=False
+        )
+        self.mix = torch.nn.Conv2d(2 * filters, 2 * filters, 1, bias=False)
+        self.norms = torch.nn.ModuleList([
+            torch.nn.BatchNorm2d(count) for count in (filters, 2 * filters, 2 * filters)
+        ])  # fmt: skip
+        self.dropout = torch.nn.Dropout2d(0.25)
+        self.head = torch.nn.Linear(2 * filters * 4, classes)  # of 128 steps of time
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of the classes of recordings of (electrodes, time)."""
+        self.space.weight.data = torch.renorm(self.space.weight.data, p=2, dim=0, maxnorm=1.0)
+        x = self.norms[1](self.space(self.norms[0](self.time(x[:, None]))))
+        x = self.dropout(torch.nn.functional.avg_pool2d(torch.nn.functional.elu(x), (1, 4)))
+        x = self.norms[2](self.mix(self.apart(x)))
+        x = self.dropout(torch.nn.functional.avg_pool2d(torch.nn.functional.elu(x), (1, 8)))
+        scores: torch.Tensor = self.head(x.flatten(1))
+        return scores
+
+
+class SubPixel(torch.nn.Module):
+    """Shi et al., "Real-Time Single Image and Video Super-Resolution Using an Efficient Sub-Pixel
+    Convolutional Neural Network" (2016).
+    """
+
+    def __init__(self, factor: int = 3, width: int = 16) -> None:
+        super().__init__()
+        self.factor = factor
+        self.layers = torch.nn.Sequential(
+            torch.nn.Conv2d(3, width, 5, padding=2), torch.nn.Tanh(),
+            torch.nn.Conv2d(width, width // 2, 3, padding=1), torch.nn.Tanh(),
+            torch.nn.Conv2d(width // 2, 3 * factor**2, 3, padding=1),
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Images of ``factor`` times the height and the width."""
+        return torch.nn.functional.pixel_shuffle(self.layers(x), self.factor)
+
+
 WRITTEN_OUT: Final = (
     Architecture("unet", "torch", UNet, image(32)),
     Architecture("lstm-language-model", "torch", LanguageModel,
@@ -303,5 +354,7 @@ WRITTEN_OUT: Final = (
     Architecture("graphsage", "torch", GraphSAGE, _graph),
     Architecture("gat", "torch", GAT, _graph),
     Architecture("gin", "torch", GraphIsomorphism, _graphs),
+    Architecture("eegnet", "torch", EEGNet, lambda: (torch.randn(2, 8, 128),)),
+    Architecture("sub-pixel", "torch", SubPixel, image(24)),
 )  # fmt: skip
-"""Segmentation, diffusion, recommendation, graphs."""
+"""Segmentation, diffusion, recommendation, graphs, brain waves, larger images."""

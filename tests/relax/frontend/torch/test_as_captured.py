@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import weft
-from weft.relax.frontend.torch import from_exported_program
+from weft.relax.frontend.torch import exported_program, from_exported_program
 from weft.relax.frontend.torch.as_captured import converters_as_captured
-from weft.relax.frontend.torch.registry import converters_with
+from weft.relax.frontend.torch.registry import converters_with, overload_name
 
 
 class Model(nn.Module):
@@ -28,7 +28,7 @@ class Model(nn.Module):
 def captured(model: nn.Module, *inputs: torch.Tensor):
     """The exported program, and the converters for it as it is, or None."""
     program = torch.export.export(model.eval(), inputs)
-    return program, converters_as_captured(program, converters_with())
+    return program, converters_as_captured(program.graph_module, converters_with())
 
 
 def check(program, *inputs: torch.Tensor) -> None:
@@ -127,23 +127,73 @@ def test_batch_normalisation_that_trains_is_decomposed():
     x = images(2, 3, 8, 8)
     assert captured(model, x)[1] is not None
     program = torch.export.export(model.train(), (x,))
-    assert converters_as_captured(program, converters_with()) is None
+    assert converters_as_captured(program.graph_module, converters_with()) is None
 
 
-def test_an_operator_without_a_converter_is_decomposed():
-    x = images(4, 5)
-    model = Model(lambda x, w: nn.functional.cosine_similarity(x, x.flip(0)))
+def sums_of_parts(x, w):
+    """Operators of which none has a converter: one result, several, none that computes anything."""
+    pairs = torch.meshgrid(x[0, 0, :, 0], x[0, 0, 0], indexing="xy")
+    shuffled = nn.functional.pixel_shuffle(nn.functional.dropout2d(x, 0.5, training=False), 2)
+    angle = nn.functional.cosine_similarity(x, x.flip(0), dim=1)
+    steps = torch.diff(x, dim=-1)
+    return shuffled.sum(1) * pairs[1].sum() + angle.mean() + steps.mean() + pairs[0].mean()
+
+
+@pytest.mark.parametrize("dynamic", [None, {"x": {0: torch.export.Dim.DYNAMIC}, "weight": None}])
+def test_operators_without_converters_are_decomposed_at_their_places(dynamic, monkeypatch):
+    def whole(*_):
+        raise AssertionError("the whole program is decomposed")
+
+    x, weight = images(3, 4, 8, 8), images(6, 4, 3, 3)
+    model = Model(lambda x, w: sums_of_parts(torch.nn.functional.conv2d(x, w, padding="same"), w))
+    model.forward = lambda x, weight: model.function(x, weight[:4])
+    program = torch.export.export(model.eval(), (x, weight), dynamic_shapes=dynamic)
+    names = {overload_name(node.target) for node in program.graph.nodes}
+    assert {"aten.diff.default", "aten.conv2d.padding", "aten.meshgrid.indexing"} <= names
+    assert not {"aten.diff.default", "aten.conv2d.padding"} & {*converters_with()}
+    monkeypatch.setattr(exported_program, "decompose", whole)
+    compiled = weft.compile(program, cache=False)
+    for batch in (3,) if dynamic is None else (3, 2, 5):
+        x = images(batch, 4, 8, 8)
+        expected = program.module()(x, weight)
+        np.testing.assert_allclose(compiled(x, weight), expected, rtol=1e-4, atol=1e-4)
+    assert {overload_name(node.target) for node in program.graph.nodes} == names
+
+
+class TakesInput(nn.Module):
+    def forward(self, input, len):
+        return torch.diff(input) * len
+
+
+def test_inputs_keep_their_names_beside_an_operator_without_a_converter():
+    x, y = images(3, 4), images(3, 3)
+    program = torch.export.export(TakesInput(), (x, y))
+    module = from_exported_program(program)
+    assert [var.name_hint for var in module["main"].params] == ["input", "len"]
+    np.testing.assert_allclose(weft.compile(program)(x, len=y), torch.diff(x) * y, rtol=1e-6)
+
+
+def test_norms_without_running_statistics_need_no_decomposition():
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4, affine=True),
+        nn.BatchNorm2d(4, track_running_stats=False),
+    )  # fmt: skip
+    x = images(2, 3, 8, 8)
     program, converters = captured(model, x)
-    assert "aten.cosine_similarity.default" not in converters_with()
-    assert converters is None
+    assert converters is not None
     check(program, x)
+
+
+def test_a_cell_that_torch_makes_of_changes_is_decomposed_with_the_program():
+    cell, x = nn.GRUCell(4, 5), images(3, 4)
+    check(torch.export.export(cell, (x,)), x)
 
 
 def test_symbolic_sizes_need_no_decomposition():
     model, x = Model(lambda x, w: nn.functional.conv2d(x, w).relu_().flatten(1)), images(4, 3, 8, 8)
     shapes = {"x": {0: torch.export.Dim("n")}}
     program = torch.export.export(model, (x,), dynamic_shapes=shapes)
-    assert converters_as_captured(program, converters_with()) is not None
+    assert converters_as_captured(program.graph_module, converters_with()) is not None
     for count in (4, 1, 7):
         check(program, images(count, 3, 8, 8))
 
@@ -153,4 +203,4 @@ def test_a_number_as_an_input_is_decomposed():
     model.forward = lambda x, n: x * n
     shapes = {"x": None, "n": torch.export.Dim.DYNAMIC}
     program = torch.export.export(model, (x, 3), dynamic_shapes=shapes)
-    assert converters_as_captured(program, converters_with()) is None
+    assert converters_as_captured(program.graph_module, converters_with()) is None

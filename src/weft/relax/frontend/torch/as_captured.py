@@ -1,9 +1,9 @@
 """Programs that are imported as torch.export captured them, without ``run_decompositions``.
 
 Decomposing traces the whole program again, which takes longer than the rest of the import. It is
-needed where an operator has no converter of its own, or where the program changes tensors. Most
-convolutional networks only do the latter in a way that cannot be seen: ``relu_`` of a tensor that
-was just computed and that nothing else reads, which is ``relu``.
+needed where the program changes tensors. Most convolutional networks only do so in a way that
+cannot be seen: ``relu_`` of a tensor that was just computed and that nothing else reads, which is
+``relu``. Operators without a converter are decomposed one by one (``single_decompositions.py``).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _TRAINING: Final = frozenset({"train", "training", "use_input_stats", "is_traini
 
 
 def converters_as_captured(
-    program: torch.export.ExportedProgram, converters: Mapping[str, Converter]
+    graph_module: fx.GraphModule, converters: Mapping[str, Converter]
 ) -> dict[str, Converter] | None:
-    """The converters that translate a program as it was captured; None if it must be decomposed.
+    """The converters that translate a graph as it was captured; None if it must be decomposed.
 
     For each operator that works in place (``aten.relu_.default``) there is the converter of the one
     that does not, where the tensor was computed for it alone.
     """
-    graph = program.graph_module.graph
-    if any(node.op == "get_attr" for node in graph.nodes):
+    nodes = graph_module.graph.nodes
+    if any(node.op == "get_attr" for node in nodes):
         return None  # graphs within the graph, of control flow or of autocast
     in_place: dict[str, Converter] = {}
     fresh: set[fx.Node] = set()
-    for node in graph.nodes:
+    for node in nodes:
         if node.op == "placeholder" and isinstance(node.meta.get("val"), _SYMBOLS):
             return None
         if not isinstance(node.target, torch._ops.OpOverload):
@@ -52,7 +52,7 @@ def converters_as_captured(
         elif _is_fresh(node.target):
             fresh.add(node)
     captured = {**converters, **in_place}
-    return None if missing_operators(program.graph_module, captured) else captured
+    return None if missing_operators(graph_module, captured) else captured
 
 
 def _without_mutation(operator: torch._ops.OpOverload) -> str:
@@ -94,8 +94,13 @@ def _is_fresh(operator: torch._ops.OpOverload) -> bool:
 
 
 def _trains(node: fx.Node) -> bool:
-    """Whether an argument says that the operator is to train."""
+    """Whether an argument says that the operator is to train, where it would change statistics.
+
+    A norm without running statistics uses those of its input always.
+    """
     assert isinstance(node.target, torch._ops.OpOverload)
     names = [argument.name for argument in node.target._schema.arguments]
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    if "running_mean" in names and given.get("running_mean") is None:
+        return False
     return any(given.get(name) is True for name in _TRAINING)

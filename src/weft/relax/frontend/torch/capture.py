@@ -21,6 +21,7 @@ import sympy
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
 
+from weft.relax.frontend.torch.assigned_data import assigned_data
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
 from weft.relax.frontend.torch.stand_ins import stand_ins
@@ -77,6 +78,10 @@ _IGNORES_GUARDS: Final = "prefer_deferred_runtime_asserts_over_guards"
 """A parameter of ``torch.export.export``, which releases before 2.8 lack."""
 
 
+_LOST: Final = "fake tensor in the exported program constant's list"
+"""What torch.export says where a tensor came from a call that it does not trace."""
+
+
 class CaptureError(TVMError):
     """torch.export could not capture the model: control flow on data, an untraceable call ..."""
 
@@ -112,7 +117,10 @@ def _exported(
     kwargs: dict[str, object],
     dynamic_shapes: object,
 ) -> torch.export.ExportedProgram:
-    """The exported program; torch need not look at guards that hold or become checks."""
+    """The exported program; torch need not look at guards that hold or become checks.
+
+    Where it lost sight of a tensor, it is asked again with what follows ``tensor.data``.
+    """
     export = functools.partial(
         torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
     )
@@ -124,6 +132,11 @@ def _exported(
         if can_ignore and is_guard and may_be_ignored(str(error)):
             return export(**{_IGNORES_GUARDS: True})
         raise
+    except RuntimeError as error:
+        if _LOST not in str(error):
+            raise
+    with assigned_data(model):
+        return export()
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:

@@ -27,7 +27,11 @@ from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operator_list import operators_listed_once
 from weft.relax.frontend.torch.operators import converters_with
-from weft.relax.frontend.torch.registry import Converter, overload_name
+from weft.relax.frontend.torch.registry import Converter
+from weft.relax.frontend.torch.single_decompositions import (
+    decomposed_one_by_one,
+    decompositions_but,
+)
 from weft.relax.frontend.torch.size_guards import emit_guards, guards_of_sizes
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.told_shapes import told_shapes
@@ -140,15 +144,17 @@ def import_exported_program(
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
     check_converters(custom_converters)
     converters = converters_with(custom_converters)
-    captured = converters_as_captured(program, converters)
+    graph_module = decomposed_one_by_one(program.graph_module, converters)
+    captured = converters_as_captured(graph_module, converters)
     if captured is not None:
         converters = captured
     else:
         program = decompose(program, converters)
+        graph_module = program.graph_module
         if fallback == "torch":
-            missing = missing_operators(program.graph_module, converters)
+            missing = missing_operators(graph_module, converters)
             converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
-    build = _ProgramBuilder(program, converters, keep_params_as_input, extents or ())
+    build = _ProgramBuilder(program, graph_module, converters, keep_params_as_input, extents or ())
     build.keep_states = states_as_input
     return build.module(unwrap_unit_return_tuple, no_bind_return_tuple)
 
@@ -188,32 +194,33 @@ def decompose(
     An operator that has one is left whole: the graph keeps ``linear`` and ``layer_norm``.
     """
     with EXPORTING, warnings.catch_warnings(), told_shapes(), operators_listed_once():
-        table = torch.export.default_decompositions()
-        for overload in list(table.keys()):
-            if overload_name(overload) in converters:
-                table.pop(overload)
         warnings.simplefilter("ignore")  # torch's own deprecations in its copies of itself
-        return program.run_decompositions(table)
+        return program.run_decompositions(decompositions_but(converters))
 
 
 class _ProgramBuilder:
-    """One import: the inputs of ``main``, then its body, then its results."""
+    """One import: the inputs of ``main``, then its body, then its results.
+
+    ``graph_module`` is the program's own, or what became of it (``decomposed_one_by_one``).
+    """
 
     def __init__(
         self,
         program: torch.export.ExportedProgram,
+        graph_module: fx.GraphModule,
         converters: Mapping[str, Converter],
         keep_params: bool,
         extents: Sequence[Sequence[Extent | None]],
     ) -> None:
         self.program = program
+        self.graph_module = graph_module
         self.converters = converters
         self.keep_params = keep_params
         self.extents = extents
         self.keep_states = False
         self.symbols = SymbolTable()
         self.placeholders = {
-            node.name: node for node in program.graph.nodes if node.op == "placeholder"
+            node.name: node for node in graph_module.graph.nodes if node.op == "placeholder"
         }
 
     def module(self, unwrap: bool, no_bind: bool, intermediates: bool = False) -> ImportedProgram:
@@ -228,13 +235,13 @@ class _ProgramBuilder:
             attrs["tir_var_upper_bound"] = upper
         states = self._changed_states(params)
         others = [var for var, _ in params if var not in states]
-        guards = guards_of_sizes(self.program.graph, self.symbols, bounds)
+        guards = guards_of_sizes(self.graph_module.graph, self.symbols, bounds)
         with builder.function("main", [*user, *states, *others], attrs, pure=not guards):
             translator = GraphTranslator(builder, self.symbols, self.converters)
-            translator.check_operators(self.program.graph_module, SOURCE)
+            translator.check_operators(self.graph_module, SOURCE)
             emit_guards(builder, guards)
             with builder.dataflow():
-                results = translator.run(self.program.graph_module, inputs)
+                results = translator.run(self.graph_module, inputs)
                 kept: list[Expr] = self._results(expect(results, list))
                 if intermediates:
                     nodes = tensor_nodes(self.program)
@@ -356,7 +363,8 @@ def import_intermediates(program: torch.export.ExportedProgram) -> ImportedProgr
     """As ``import_exported_program`` of a decomposed program, whose ``main`` returns a tuple of
     every tensor on the way (``tensor_nodes``) instead of the results.
     """
-    return _ProgramBuilder(program, converters_with(), False, ()).module(False, False, True)
+    build = _ProgramBuilder(program, program.graph_module, converters_with(), False, ())
+    return build.module(False, False, True)
 
 
 def _emit_output(builder: BlockBuilder, results: list[Expr], unwrap: bool, no_bind: bool) -> Expr:

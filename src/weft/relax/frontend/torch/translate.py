@@ -82,12 +82,13 @@ def missing_operators(
         if not isinstance(module, fx.GraphModule):
             continue
         for node in module.graph.nodes:
-            if node.op == "call_function" and not _is_known(node, known):
+            if node.op == "call_function" and not is_known(node, known):
                 missing.append((operator_name(node), source_place(node)))
     return missing
 
 
-def _is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
+def is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
+    """Whether a call can be translated: it has a converter, or needs none."""
     name = operator_name(node)
     return (
         name in known

@@ -1,0 +1,124 @@
+"""Operators without a converter, decomposed one by one at their places in a captured graph.
+
+``run_decompositions`` traces a whole program again for the sake of a single operator: of every
+causal language model of transformers for one ``diff``. Here torch traces only the operators in
+question, on the stand-ins for tensors that torch.export keeps beside each node.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Final
+
+import torch
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import detect_fake_mode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils import _pytree as pytree
+
+from weft.relax.frontend.torch.capture import EXPORTING
+from weft.relax.frontend.torch.operator_list import operators_listed_once
+from weft.relax.frontend.torch.registry import Converter, overload_name
+from weft.relax.frontend.torch.translate import is_known
+
+_PLACES: Final = ("stack_trace", "nn_module_stack")
+"""What a node says about its origin, which the nodes in its stead say, too."""
+Decompositions = dict[torch._ops.OperatorBase, Callable[..., object]]
+
+
+def decomposed_one_by_one(
+    graph_module: fx.GraphModule, converters: Mapping[str, Converter]
+) -> fx.GraphModule:
+    """The graph with each operator that has no converter replaced by those that torch makes of it.
+
+    It is the graph itself where there is none, and where one of them changes a tensor, or gives
+    results of which only the data tell the sizes.
+    """
+    missing = [
+        place
+        for place, node in enumerate(graph_module.graph.nodes)
+        if node.op == "call_function" and not is_known(node, converters)
+    ]
+    if not missing:
+        return graph_module
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(graph_module.graph, {}))
+    nodes = [*graph.nodes]
+    for node, original in zip(nodes, graph_module.graph.nodes, strict=True):
+        node.name = original.name  # torch calls the copy of an input named as a builtin otherwise
+    with EXPORTING, warnings.catch_warnings(), operators_listed_once(), torch.no_grad():
+        warnings.simplefilter("ignore")  # torch's own deprecations
+        table = decompositions_but(converters)
+        for place in missing:
+            if not _replaced(nodes[place], table):
+                return graph_module
+    return fx.GraphModule(graph_module, graph)
+
+
+def decompositions_but(converters: Mapping[str, Converter]) -> Decompositions:
+    """torch's decompositions of the operators that have no converter."""
+    table = torch.export.default_decompositions()
+    for overload in list(table.keys()):
+        if overload_name(overload) in converters:
+            table.pop(overload)
+    return dict(table)
+
+
+def _replaced(node: fx.Node, table: Decompositions) -> bool:
+    """Put the decomposition of a node into its graph; False where that cannot be done."""
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
+        return False
+    if free_unbacked_symbols(node.meta.get("val")):
+        return False
+    part = _traced(node, table)
+    if any(item.op == "get_attr" for item in part.nodes):
+        return False
+    with node.graph.inserting_before(node):
+        result = node.graph.graph_copy(part, _inputs_of(part, node))
+    for new in pytree.tree_leaves(result):
+        if isinstance(new, fx.Node):
+            new.meta.update({key: node.meta[key] for key in _PLACES if key in node.meta})
+    return _redirected(node, result)
+
+
+def _inputs_of(part: fx.Graph, node: fx.Node) -> dict[fx.Node, fx.Node]:
+    """The nodes that stand for the placeholders of a node's decomposition."""
+    placeholders = [item for item in part.nodes if item.op == "placeholder"]
+    return dict(zip(placeholders, node.all_input_nodes, strict=True))
+
+
+def _traced(node: fx.Node, table: Decompositions) -> fx.Graph:
+    """What torch makes of one call, as a graph whose placeholders are the node's input nodes."""
+
+    def call(*values: object) -> object:
+        given = dict(zip(node.all_input_nodes, values, strict=True))
+        args, kwargs = fx.map_arg((node.args, node.kwargs), given.__getitem__)
+        return node.target(*args, **kwargs)
+
+    values = [item.meta["val"] for item in node.all_input_nodes]
+    mode = detect_fake_mode([*values, node.meta.get("val")])
+    with mode or nullcontext(), enable_python_dispatcher():
+        graph = make_fx(call, decomposition_table=table)(*values).graph
+    graph.eliminate_dead_code()
+    return graph
+
+
+def _redirected(node: fx.Node, result: object) -> bool:
+    """Let the readers of a node read its decomposition's results."""
+    if isinstance(result, fx.Node):
+        node.replace_all_uses_with(result)
+    elif isinstance(result, list | tuple):
+        for user in list(node.users):
+            if user.target is not operator.getitem:
+                return False
+            user.replace_all_uses_with(result[user.args[1]])
+            user.graph.erase_node(user)
+    else:
+        return False
+    node.graph.erase_node(node)
+    return True
