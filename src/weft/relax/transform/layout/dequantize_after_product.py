@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
-from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -64,27 +64,24 @@ _BYTE_PAIRS: Final = (1.9, 1)
 """The same of bytes whose pairs int16 holds: eight times four take three instructions."""
 
 
-class _Mover(PyExprMutator):
-    def __init__(self, staying: Container[int]) -> None:
-        super().__init__()
-        self.staying = staying
-        """The ``id`` of each convolution that stays in float32."""
+class _Finder(PyExprMutator):
+    """Finds products of dequantized operands."""
 
-    def visit_call_(self, call: Call) -> Expr:
-        product = expect(super().visit_call_(call), Call)
+    def parts_of(self, product: RelaxExpr) -> _Parts | None:
+        """The operands of a product that could be one of integers; None for anything else."""
         if not isinstance(product, Call) or product.op not in (_MATMUL, IMAGE_CONVOLUTION):
-            return product
-        if dtype_of(product) != "float32" or id(call) in self.staying:
-            return product
+            return None
+        if dtype_of(product) != "float32":
+            return None
         operands = [dequantized_of(arg, self.lookup_binding) for arg in product.args]
         parts = [operand for operand in operands if operand is not None]
-        check = _matmul_scales if product.op is _MATMUL else _conv2d_scales
         if len(parts) < len(operands) or not _is_short(product, parts):
-            return product
+            return None
+        check = _matmul_scales if product.op is _MATMUL else _conv2d_scales
         left, right = [self.scale(part) for part in parts]
         if left is None or right is None or not check(product, left, right):
-            return product
-        return self.moved(call, product, parts, (left, right))
+            return None
+        return _Parts(product, parts, (left, right))
 
     def scale(self, part: Dequantized) -> Expr | None:
         """The scale, permuted as the operand is; None if it has another rank."""
@@ -95,16 +92,34 @@ class _Mover(PyExprMutator):
             return None
         return self.builder_.emit(op.permute_dims(part.scale, part.axes))
 
-    def moved(
-        self, given: Call, call: Call, parts: Sequence[Dequantized], scales: tuple[Expr, Expr]
-    ) -> Expr:
-        """The sums in integers, scaled after; ``given`` is the call before its operands changed."""
-        del given  # _Offers looks at it
-        emit = self.builder_.emit
-        attrs = {**call.attrs, "out_dtype": "int32"}
-        total = emit(Call(call.op, [self.integers(part) for part in parts], attrs))
-        left, right = scales
-        if call.op is IMAGE_CONVOLUTION and sizes_of(right):
+
+class _Parts(NamedTuple):
+    """A product, its dequantized operands, and their scales as the product has their axes."""
+
+    product: Call
+    operands: Sequence[Dequantized]
+    scales: tuple[Expr, Expr]
+
+
+class _Mover(_Finder):
+    def __init__(self, staying: Container[int]) -> None:
+        super().__init__()
+        self.staying = staying
+        """The ``id`` of each convolution that stays in float32."""
+
+    def visit_call_(self, call: Call) -> RelaxExpr:
+        product = super().visit_call_(call)
+        parts = None if id(call) in self.staying else self.parts_of(product)
+        return product if parts is None else self.moved(parts)
+
+    def moved(self, parts: _Parts) -> Expr:
+        """The sums in integers, scaled after."""
+        emit, product = self.builder_.emit, parts.product
+        attrs = {**product.attrs, "out_dtype": "int32"}
+        integers = [self.integers(operand) for operand in parts.operands]
+        total = emit(Call(product.op, integers, attrs))
+        left, right = parts.scales
+        if product.op is IMAGE_CONVOLUTION and sizes_of(right):
             right = emit(op.reshape(right, [1, -1, 1, 1]))
         factor = emit(op.multiply(left, right))
         return op.multiply(emit(op.astype(total, "float32")), factor)
@@ -118,36 +133,40 @@ class _Mover(PyExprMutator):
         return numbers if part.axes is None else emit(op.permute_dims(numbers, part.axes))
 
 
-class _Offers(_Mover):
+class _Offers(_Finder):
     """Changes no product; collects what Winograd's algorithm offers for each that could move."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__(())
+        super().__init__()
         self.machine = machine
         self.offers: dict[int, list[Offer]] = {}
         """By the ``id`` of a convolution."""
 
-    def moved(
-        self, given: Call, call: Call, parts: Sequence[Dequantized], scales: tuple[Expr, Expr]
-    ) -> Expr:
-        """Remember the forms that take fewer cycles than integers."""
-        sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
+    def visit_call_(self, call: Call) -> RelaxExpr:
+        product = super().visit_call_(call)
+        parts = self.parts_of(product)
+        if parts is not None and parts.product.op is IMAGE_CONVOLUTION:
+            self.offers[id(call)] = self.offers_of(parts)
+        return product
+
+    def offers_of(self, parts: _Parts) -> list[Offer]:
+        """The forms of a convolution that take fewer cycles than integers."""
+        sizes = geometry_of(parts.product)
         blocks = None if sizes is None else blocks_of(sizes)
         if sizes is None or blocks is None or min(blocks) == 1:
-            return call
-        form = form_of_sizes(sizes, blocks, {})
-        if form is not None:
-            weights = known(parts[1].integers.numbers, self.lookup_binding)
-            is_exact = multiplies_exactly(self.machine, call, weights)
-            rate, size = _BYTE_PAIRS if is_exact else _WORD_PAIRS
-            integers = direct_cycles(form, self.machine, rate, size)
-            kinds = [form_faster_than(integers, form, self.machine, (tile,)) for tile in TILES]
-            self.offers[id(given)] = [
-                Offer(kind, integers - cycles(kind, self.machine), growth(kind))
-                for kind in kinds
-                if kind is not None
-            ]
-        return call
+            return []
+        form, machine = form_of_sizes(sizes, blocks, {}), self.machine
+        if form is None:
+            return []
+        weights = known(parts.operands[1].integers.numbers, self.lookup_binding)
+        is_exact = multiplies_exactly(machine, parts.product, weights)
+        integers = direct_cycles(form, machine, *(_BYTE_PAIRS if is_exact else _WORD_PAIRS))
+        forms = [form_faster_than(integers, form, machine, (tile,)) for tile in TILES]
+        return [
+            Offer(faster, integers - cycles(faster, machine), growth(faster))
+            for faster in forms
+            if faster is not None
+        ]
 
 
 def _staying(func: Function, machine: Machine) -> Container[int]:
