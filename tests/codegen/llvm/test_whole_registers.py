@@ -7,6 +7,7 @@ import pytest
 
 from tests.codegen.llvm.conftest import elementwise_func
 from weft.script import tir as T
+from weft.target.host import host_features
 from weft.target.machine import machine_of
 from weft.target.target import Target
 from weft.tir import expr as e
@@ -15,6 +16,11 @@ from weft.tir.op import const
 
 TARGETS = ["llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"]
 LANES = [1, 2, 3, 5, 8, 12, 16, 24, 48]
+LACKS_AVX512 = not all(host_features().get(f"avx512{name}", False) for name in ("f", "bw", "vl"))
+AVX512 = pytest.param(
+    "llvm -mcpu=x86-64-v4",
+    marks=pytest.mark.skipif(LACKS_AVX512, reason="cannot run code for AVX-512"),
+)
 
 
 def agree(native, compute, target, lanes, *arrays):
@@ -52,7 +58,7 @@ def test_lookup(count, lanes, target, native):
     np.testing.assert_array_equal(got, numbers[places % count])
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "llvm -mcpu=x86-64-v4", "llvm -mattr=-avx512f"])
+@pytest.mark.parametrize("target", [*TARGETS, AVX512, "llvm -mattr=-avx512f"])
 @pytest.mark.parametrize("lanes", LANES)
 def test_dot_four_bytes(lanes, target, native):
     rng = np.random.default_rng(4)
