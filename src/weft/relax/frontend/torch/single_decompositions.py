@@ -80,10 +80,16 @@ def _replaced(node: fx.Node, table: Decompositions) -> bool:
         return False
     with node.graph.inserting_before(node):
         result = node.graph.graph_copy(part, _inputs_of(part, node))
-    for new in pytree.tree_leaves(result):
-        if isinstance(new, fx.Node):
-            new.meta.update({key: node.meta[key] for key in _PLACES if key in node.meta})
-    return _redirected(node, result)
+    results = [new for new in pytree.tree_leaves(result) if isinstance(new, fx.Node)]
+    for new in results:
+        new.meta.update({key: node.meta[key] for key in _PLACES if key in node.meta})
+    given = set(node.all_input_nodes)
+    if not _redirected(node, result):
+        return False
+    for new in dict.fromkeys(results):
+        if not new.users and new not in given:
+            node.graph.erase_node(new)  # a converter may refuse a result only if it is read
+    return True
 
 
 def _inputs_of(part: fx.Graph, node: fx.Node) -> dict[fx.Node, fx.Node]:
