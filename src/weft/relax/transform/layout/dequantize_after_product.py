@@ -50,9 +50,6 @@ from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.topi.nn.winograd_matrices import TILES
 
-_ASTYPE, _MULTIPLY, _PERMUTE = (
-    Op.get(f"relax.{name}") for name in ("astype", "multiply", "permute_dims")
-)
 _MATMUL = Op.get("relax.matmul")
 _LARGEST: Final = 2**31 - 1
 """The largest sum that int32 holds."""
