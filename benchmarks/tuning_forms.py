@@ -101,9 +101,8 @@ def _kernels(operator: Operator) -> list[Kernel]:
     generator = np.random.default_rng(0)
     examples = [torch.from_numpy(item.array(generator)) for item in operator.inputs]
     request = request_of(model, tuple(examples), None, {})
-    front, _ = stages(_TARGET)
     with _TARGET:
-        return kernels_of(front(with_size_hints(import_model(request), request)))
+        return kernels_of(stages(_TARGET).front(with_size_hints(import_model(request), request)))
 
 
 def _measured(

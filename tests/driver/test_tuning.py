@@ -158,9 +158,8 @@ def test_a_tuned_function_is_scheduled_as_it_was_tuned():
 
 def kernels(module):
     target = target_meant(None)
-    front, _ = stages(target)
     with target:
-        return kernels_of(front(module))
+        return kernels_of(stages(target).front(module))
 
 
 def test_equal_kernels_are_counted_and_their_weights_known():

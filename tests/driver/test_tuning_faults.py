@@ -17,6 +17,7 @@ import pytest
 
 import weft
 from tests.lib.tuning import FASTEST, FAULTY, perceptron, tune
+from weft.dlight.decisions import decide
 from weft.driver.tuning import journal as journals
 from weft.driver.tuning import trial_process
 from weft.driver.tuning import tune as whole
@@ -58,7 +59,9 @@ def test_a_killed_search_loses_its_last_trial_at_most_and_its_processes_end(tmp_
         env={**os.environ, "FORMS": "300", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     try:
-        wait_until(lambda: database.is_file() and len(database.read_bytes().splitlines()) > 20)
+        wait_until(
+            lambda: database.is_file() and len(database.read_bytes().splitlines()) > 20, driver
+        )
         workers = Path(f"/proc/{driver.pid}/task/{driver.pid}/children").read_text().split()
     finally:
         driver.kill()
@@ -80,10 +83,11 @@ def is_running(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def wait_until(holds):
+def wait_until(holds, process=None):
     for _ in range(6000):
         if holds():
             return
+        assert process is None or process.poll() is None, "the process ended before"
         time.sleep(0.1)
     pytest.fail("it did not happen")
 
@@ -107,9 +111,8 @@ def test_a_process_that_is_killed_loses_one_trial(monkeypatch):
 
 def a_kernel():
     target = target_meant(None)
-    front, _ = stages(target)
     with target:
-        return kernels_of(front(perceptron()))[0]
+        return kernels_of(stages(target).front(perceptron()))[0]
 
 
 @pytest.fixture
@@ -118,13 +121,12 @@ def bench(monkeypatch):
     kernel = a_kernel()
     bench = Bench(save_json(kernel.module), kernel.weights, target_meant(None).export(), None)
 
-    def compiled(self):
-        from weft.dlight.decisions import decide
-
-        plus = decide("plus", 0.0, lambda: [1.0, 1e-6])
+    def compiled(self, plus):
         return lambda x: np.where(x[0, 0] == arrays[0, 0], x, x + plus)
 
     [arrays] = bench._arrays
+    answers = [1.0, 1e-6]
+    monkeypatch.setattr(Bench, "_decided", lambda self: decide("plus", 0.0, lambda: answers))
     monkeypatch.setattr(Bench, "_compiled", compiled)
     return bench
 

@@ -38,8 +38,10 @@ from weft.driver.tuning import trial, worker
 FORMS = int(os.environ["FORMS"])
 HANG, CRASH, LEAVE, REFUSE, WRONG, FAST = range(1, 7)
 
-def compiled(self):
-    form = decide("form", 0, lambda: range(FORMS))
+def decided(self):
+    return decide("form", 0, lambda: range(FORMS))
+
+def compiled(self, form):
     fault = form % 50
     if fault == HANG and "HANGS" in os.environ:
         time.sleep(1000)
@@ -58,7 +60,7 @@ def compiled(self):
 
     return call
 
-trial.Bench._compiled = compiled
+trial.Bench._decided, trial.Bench._compiled = decided, compiled
 worker.work()
 """
 """A process of trials whose forms are made up. Each has one choice, ``form``, with as many answers

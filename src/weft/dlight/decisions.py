@@ -1,6 +1,6 @@
-"""What a default schedule decides, and what a search decides in its place.
+"""What default schedules and graph passes decide, and what a search decides in their place.
 
-A cost model chooses tiles, orders and prefetches. Each such choice has a name and alternatives:
+A cost model chooses tiles, orders, prefetches, algorithms. Each such choice has a name and others:
 ``decide("tile of matmul", best, others)``. Usually the answer is ``best``. A search (``weft.tune``)
 schedules a function within ``deciding``: it learns which choices there are, and answers some of
 them itself. What turned out best is kept as text, and used within ``using``.
@@ -9,14 +9,16 @@ them itself. What turned out best is kept as text, and used within ``using``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from weft.ir.structural import structural_digest
 from weft.tir.function import PrimFunc
 
+GRAPH: Final = b"graph"
+"""The key of the answers to the choices of graph passes, among those of tuned functions."""
 _Choice = TypeVar("_Choice")
 Taken = Mapping[str, str]
 """Name of a choice -> the text of the answer."""
@@ -70,7 +72,10 @@ def deciding(decisions: Decisions) -> Iterator[Decisions]:
 
 @contextmanager
 def using(tuned: Mapping[bytes, Taken]) -> Iterator[None]:
-    """Schedule functions as ``tuned`` says, by the digests of their structure."""
+    """Schedule functions as ``tuned`` says, by the digests of their structure.
+
+    What it has for ``GRAPH`` answers the choices of graph passes.
+    """
     token = _TUNED.set(tuned)
     try:
         yield
@@ -88,8 +93,20 @@ def tuned_key() -> bytes:
 @contextmanager
 def as_tuned(func: PrimFunc) -> Iterator[None]:
     """Answer the choices of a function as it was tuned; a search that is going on goes before."""
-    tuned = _TUNED.get()
-    taken = tuned.get(structural_digest(func)) if tuned and _CURRENT.get() is None else None
+    with _as_tuned(structural_digest(func)) if _TUNED.get() else nullcontext():
+        yield
+
+
+@contextmanager
+def as_tuned_graph() -> Iterator[None]:
+    """Answer the choices of graph passes as they were tuned; a search goes before, too."""
+    with _as_tuned(GRAPH):
+        yield
+
+
+@contextmanager
+def _as_tuned(key: bytes) -> Iterator[None]:
+    taken = (_TUNED.get() or {}).get(key) if _CURRENT.get() is None else None
     if taken is None:
         yield
     else:

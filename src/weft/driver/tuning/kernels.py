@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.driver.insertions import SCHEDULING, name_of, with_insertions
 from weft.ir.expr import GlobalVar
@@ -21,7 +21,7 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Constant, Function, Var
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.op.base import CALL_TIR
-from weft.support.errors import TVMError
+from weft.support.errors import PassError, TVMError
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
 from weft.tir.size_hints import SIZE_HINTS, size_hints_of
@@ -31,9 +31,10 @@ MAIN: Final = "main"
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a model, and a module whose ``main`` calls it once.
+    """A kernel or a layer of a model, and a module whose ``main`` calls it once.
 
-    ``weights`` says for each parameter of ``main`` whether the model has a constant there.
+    ``weights`` says for each parameter of ``main`` whether the model has a constant there; ``step``
+    is the pass whose choices are searched, which is the first that the module needs.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Kernel:
     calls: int
     module: IRModule
     weights: tuple[bool, ...]
+    step: str = SCHEDULING
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -48,12 +50,26 @@ class Kernel:
         return size_hints_of(self.module)
 
 
-def stages(target: Target) -> tuple[Pass, Pass]:
-    """The pipeline ``weft`` in two halves: up to the schedules, and from them on."""
+class Stages(NamedTuple):
+    """The pipeline ``weft`` in three parts: a pass that makes choices, what is before and after."""
+
+    front: Pass
+    step: Pass
+    back: Pass
+
+
+def stages(target: Target, name: str = SCHEDULING) -> Stages:
+    """The pipeline around its first pass of this name. Raises PassError if it has no such pass."""
     passes = with_insertions(target)
-    places = [number for number, step in enumerate(passes) if name_of(step) == SCHEDULING]
-    front, back = passes[: places[0]], passes[places[0] :]
-    return Sequential(front, name="before schedules"), Sequential(back, name="schedules")
+    places = [number for number, step in enumerate(passes) if name_of(step) == name]
+    if not places:
+        raise PassError(f"expected a pass {name} in the pipeline for {target}, found none")
+    front, back = passes[: places[0]], passes[places[0] + 1 :]
+    return Stages(
+        Sequential(front, name=f"before {name}"),
+        passes[places[0]],
+        Sequential(back, name=f"after {name}"),
+    )
 
 
 def kernels_of(module: IRModule) -> list[Kernel]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from weft.dlight.decisions import Decisions, deciding
 from weft.driver.compile import compile as compile_model
+from weft.driver.insertions import SCHEDULING
 from weft.driver.tuning.kernels import MAIN, stages
 from weft.ir.json_text import load_json
 from weft.ir.module import IRModule
@@ -56,12 +57,19 @@ class Bench:
         weights: which parameters are constants.
         target: what to compile for, as ``Target`` takes it.
         num_threads: threads of a call; None: the process's number.
+        step: the pass whose choices are answered (``Kernel.step``).
     """
 
     def __init__(
-        self, module: str, weights: Sequence[bool], target: Any, num_threads: int | None
+        self,
+        module: str,
+        weights: Sequence[bool],
+        target: Any,
+        num_threads: int | None,
+        step: str = SCHEDULING,
     ) -> None:
         self._target, self._threads = Target(target), num_threads
+        self._step = step
         self._clock = clock_of(num_threads)
         loaded: IRModule = load_json(module)
         for function in loaded.functions.values():
@@ -92,7 +100,8 @@ class Bench:
         usual = self._default() if taken else None
         decisions = Decisions(taken)
         with deciding(decisions):
-            model = self._compiled()
+            decided = self._decided()
+        model = self._compiled(decided)
         if usual is not None:
             _check(model, usual, [self._arrays], taken)
         self._forms = {key: form for key, form in self._forms.items() if not key}
@@ -126,15 +135,19 @@ class Bench:
     def _random(self, seed: int) -> Arrays:
         return random_arguments(self._infos, self._sizes, seed)
 
-    def _compiled(self) -> Form:
-        _, back = stages(self._target)
+    def _decided(self) -> IRModule:
+        """The module after the pass that makes the choices."""
+        with self._target:
+            return stages(self._target, self._step).step(self._module)
+
+    def _compiled(self, decided: IRModule) -> Form:
         model: Form = compile_model(
-            self._module,
+            decided,
             target=self._target,
             num_threads=self._threads,
             cache=False,
             hot_shapes=0,
-            relax_pipeline=back,
+            relax_pipeline=stages(self._target, self._step).back,
         )
         return model
 

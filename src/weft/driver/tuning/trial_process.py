@@ -96,6 +96,7 @@ class TrialProcess:
                     "kernel": name,
                     "module": save_json(kernel.module),
                     "weights": list(kernel.weights),
+                    "step": kernel.step,
                     "target": self._target.export(),
                     "num_threads": self._threads,
                 }

@@ -1,7 +1,8 @@
 """``weft.tune``: a model with faster kernels, found by measuring in a given time.
 
-Trial 0 of each kernel is its default schedule. The search changes what the cost models of default
-schedules decide (``weft.dlight.decisions``). Each trial runs in another process; its result is
+The algorithms of layers are searched first, then the schedules of the kernels that these have.
+Trial 0 of each is the default. The search changes what cost models decide
+(``weft.dlight.decisions``). Each trial runs in another process; its result is
 compared with that of the default. A form that wins is measured again beside the default, in turn,
 and the whole model beside the default model, so that what is returned is not slower.
 """
@@ -11,17 +12,17 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from weft.codegen.backend import backend_of
 from weft.codegen.cache import cache_folder, source_digest
-from weft.dlight.decisions import using
+from weft.dlight.decisions import GRAPH, using
 from weft.driver.cluster.errors import NoMachineError
 from weft.driver.compile import compile as compile_model
 from weft.driver.progress import Progress
@@ -29,67 +30,31 @@ from weft.driver.size_hints import checked_size_hints, with_size_hints
 from weft.driver.sources import import_model, request_of
 from weft.driver.tuning.journal import Journal
 from weft.driver.tuning.kernels import Kernel, kernels_of, stages
+from weft.driver.tuning.layers import ALGORITHM_CHOICES, layers_of
+from weft.driver.tuning.report import TunedKernel, TuningReport
 from weft.driver.tuning.search import Search
 from weft.driver.tuning.trial import Clock, clock_of, random_arguments, shortest
 from weft.driver.tuning.trial_machines import TrialMachines
 from weft.driver.tuning.trial_process import TrialFailedError, TrialProcess
 from weft.driver.tuning.trials import MakesTrials, entry_of, make_trials
+from weft.ir.module import IRModule
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.ndarray import array
-from weft.support.errors import IRValueError, TVMError
+from weft.support.errors import IRValueError, PassError, TVMError
 from weft.support.public_entry import public_entry
 from weft.target.target import Target, target_meant
 from weft.tir.size_hints import size_hints_of
 
 _TRIAL_SECONDS: Final = 60.0
 """A trial that takes longer has failed."""
+_FOR_LAYERS: Final = 0.4
+"""The share of the time in which algorithms of layers may be searched; kernels have the rest."""
 _ROUNDS: Final = 5
 """How often a winner and the default are measured in turn before the winner is kept."""
 _GAIN: Final = 0.985
 """A winner is kept if it takes at most this share of the default's time."""
 _ROOMS: Final = ("dlight", "backends", "tir", "codegen")
 """The packages whose sources decide what a trial's answers mean."""
-
-
-class TunedKernel(NamedTuple):
-    """A kernel after the search: its microseconds by default and now, and the answers taken."""
-
-    name: str
-    calls: int
-    trials: int
-    default: float
-    tuned: float
-    taken: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class TuningReport:
-    """What a search did (``CompiledModel.tuning``)."""
-
-    kernels: Sequence[TunedKernel]
-    seconds: float
-
-    @property
-    def trials(self) -> int:
-        """How many forms are known, those of earlier searches among them."""
-        return sum(kernel.trials for kernel in self.kernels)
-
-    @property
-    def gain(self) -> float:
-        """How many times as fast all kernels are together, as they were measured alone."""
-        default = sum(kernel.default * kernel.calls for kernel in self.kernels)
-        tuned = sum(kernel.tuned * kernel.calls for kernel in self.kernels)
-        return default / tuned if tuned else 1.0
-
-    def __str__(self) -> str:
-        rows = [f"{'kernel':44} {'calls':>5} {'trials':>6} {'default us':>11} {'tuned us':>11}"]
-        for item in sorted(self.kernels, key=lambda item: -item.default * item.calls):
-            rows.append(
-                f"{item.name[:44]:44} {item.calls:5} {item.trials:6} {item.default:11.1f} "
-                f"{item.tuned:11.1f}"
-            )
-        rows.append(f"{self.trials} trials, {self.seconds:.0f} s, {self.gain:.3f} times as fast")
-        return "\n".join(rows)
 
 
 @public_entry("weft.tune")
@@ -132,35 +97,67 @@ def tune(
         **options,
     }
     begin = time.monotonic()
-    kernels = _kernels(model, example_inputs, resolved, dynamic_shapes, size_hints, options)
+    module = _module(model, example_inputs, dynamic_shapes, size_hints, options)
     journal = Journal(_path(database), _place(resolved, num_threads))
-    searches = [Search(kernel) for kernel in kernels]
     maker = _maker(resolved, num_threads, ray, machine)
-    try:
-        with suppress(KeyboardInterrupt), Progress(f"tuning {type(model).__name__}") as progress:
-            deadline = time.monotonic() + 60 * minutes
-            make_trials(searches, journal, maker, deadline, progress.stage)
-        settling = [maker.start(_settled, search, maker) for search in searches]
-        rows = [future.result() for future in settling]
-    finally:
-        maker.close()
-    tuned = {
-        search.kernel.digest: row.taken
-        for search, row in zip(searches, rows, strict=True)
-        if row.taken
-    }
+    with closing(maker), Progress(f"tuning {type(model).__name__}") as progress:
+        searching = _Searching(maker, journal, progress.stage, begin + 60 * minutes)
+        layers = searching.searched(_layers(module, resolved), _FOR_LAYERS)
+        graph = {name: answer for row in layers.values() for name, answer in row.taken.items()}
+        with using({GRAPH: graph}):
+            kernels = _kernels(module, resolved)
+        rows = searching.searched(kernels)
+    tuned = {digest: row.taken for digest, row in rows.items() if row.taken}
     default: CompiledModel = compile_model(model, example_inputs, target=resolved, **given)
     chosen = default
-    if tuned:
-        with using(tuned):
+    if tuned or graph:
+        with using({**tuned, GRAPH: graph}):
             chosen = compile_model(model, example_inputs, target=resolved, **given)
         if not _is_faster(chosen, default, clock_of(num_threads)):
-            chosen, rows = default, [row._replace(tuned=row.default, taken={}) for row in rows]
-    for search, row in zip(searches, rows, strict=True):
-        if row.taken:
-            journal.add(replace(entry_of(search, row.taken, row.tuned), is_winner=True))
-    chosen.tuning = TuningReport(rows, time.monotonic() - begin)
+            chosen, layers, rows = default, _as_before(layers), _as_before(rows)
+    searching.note_winners({**layers, **rows})
+    seconds = time.monotonic() - begin
+    chosen.tuning = TuningReport([*rows.values()], seconds, [*layers.values()])
     return chosen
+
+
+class _Searching:
+    """Searches for layers or kernels until a deadline, or until Ctrl-C."""
+
+    def __init__(
+        self, maker: MakesTrials, journal: Journal, show: Callable[[str], None], deadline: float
+    ) -> None:
+        self._maker, self._journal, self._show = maker, journal, show
+        self._deadline = deadline
+        self._searches: dict[bytes, Search] = {}
+
+    def searched(self, kernels: Sequence[Kernel], share: float = 1.0) -> dict[bytes, TunedKernel]:
+        """The result for each, by its digest; ``share`` is that of the time left to take."""
+        searches = {kernel.digest: Search(kernel) for kernel in kernels}
+        self._searches |= searches
+        now = time.monotonic()
+        deadline = now + share * (self._deadline - now)
+        try:
+            make_trials([*searches.values()], self._journal, self._maker, deadline, self._show)
+        except KeyboardInterrupt:
+            self._deadline = 0.0  # what was found is kept; nothing more is searched
+        settling = {
+            digest: self._maker.start(_settled, search, self._maker)
+            for digest, search in searches.items()
+        }
+        return {digest: future.result() for digest, future in settling.items()}
+
+    def note_winners(self, rows: Mapping[bytes, TunedKernel]) -> None:
+        """Write to the journal which forms the model has."""
+        for digest, row in rows.items():
+            if row.taken:
+                entry = entry_of(self._searches[digest], row.taken, row.tuned)
+                self._journal.add(replace(entry, is_winner=True))
+
+
+def _as_before(rows: Mapping[bytes, TunedKernel]) -> dict[bytes, TunedKernel]:
+    """The rows if nothing that was found is used."""
+    return {key: row._replace(tuned=row.default, taken={}) for key, row in rows.items()}
 
 
 def _maker(
@@ -174,21 +171,34 @@ def _maker(
     return TrialProcess(target, num_threads, _TRIAL_SECONDS)
 
 
-def _kernels(
+def _module(
     model: object,
     examples: object,
-    target: Target,
     dynamic_shapes: object,
     size_hints: Mapping[str, int] | None,
     options: Mapping[str, object],
-) -> list[Kernel]:
-    """The kernels of a model for a target."""
+) -> IRModule:
+    """The graph of a model, with the sizes that its symbols usually have."""
     request = request_of(model, examples, dynamic_shapes, options)
     request = replace(request, size_hints=checked_size_hints(size_hints))
-    imported = import_model(request)
-    front, _ = stages(target)
+    return with_size_hints(import_model(request), request)
+
+
+def _layers(module: IRModule, target: Target) -> list[Kernel]:
+    """The layers of a model that passes on graphs have choices for."""
+    layers = []
+    for name in ALGORITHM_CHOICES:
+        with suppress(PassError):  # a pipeline without this pass
+            front, step, _ = stages(target, name)
+            with target:
+                layers += layers_of(front(module), step)
+    return layers
+
+
+def _kernels(module: IRModule, target: Target) -> list[Kernel]:
+    """The kernels of a model for a target."""
     with target:
-        return kernels_of(front(with_size_hints(imported, request)))
+        return kernels_of(stages(target).front(module))
 
 
 def _settled(search: Search, maker: MakesTrials) -> TunedKernel:

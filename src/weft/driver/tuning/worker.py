@@ -1,8 +1,8 @@
 """The process that makes trials: it reads jobs as lines of JSON and answers each with a line.
 
-A job ``{"kernel": ..., "module": ..., "weights": ..., "target": ..., "num_threads": ...}`` brings a
-kernel, ``{"kernel": ..., "taken": {...}}`` asks for a trial of it, one with ``"rounds"`` for a
-comparison with the default. Whatever goes wrong in a trial ends at most this process.
+A job ``{"kernel": ..., "module": ..., ...}`` brings what ``Bench`` needs for a kernel,
+``{"kernel": ..., "taken": {...}}`` asks for a trial of it, one with ``"rounds"`` for a comparison
+with the default. Whatever goes wrong in a trial ends at most this process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def work() -> None:
 def _answer(job: Mapping[str, Any], benches: dict[str, Bench]) -> dict[str, object]:
     if "module" in job:
         benches[job["kernel"]] = Bench(
-            job["module"], job["weights"], job["target"], job["num_threads"]
+            job["module"], job["weights"], job["target"], job["num_threads"], job["step"]
         )
         return {}
     bench = benches[job["kernel"]]

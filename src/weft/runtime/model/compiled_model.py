@@ -90,7 +90,7 @@ class CompiledModel(Executable):
         self.signature = signature
         self.entry = entry
         self.verification: object = None  # what verify=True compared (weft.relax.reference.verify)
-        self.tuning: object = None  # what a search did (weft.driver.tuning.tune.TuningReport)
+        self.tuning: object = None  # what a search did (weft.driver.tuning.report.TuningReport)
         self._tensor_call: TensorCall | None
         self.compiled_as: object = None  # how the driver compiled it (weft.driver.compile)
         self.hot_shapes: HotShapes[CompiledModel] | None = None

@@ -14,17 +14,17 @@ from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
 from weft.tir.expr import Var
-from weft.tir.stmt import Allocate
+from weft.tir.stmt import Allocate, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 pytestmark = pytest.mark.sampled(3)
 
 
-def depthwise(blocks, height, width, channels, size, stride, padding):
+def depthwise(blocks, height, width, channels, size, stride, padding, dilation=1):
     x = te.placeholder((1, blocks, height, width, channels), name="x")
     w = te.placeholder((blocks, 1, size, size, channels), name="w")
     layouts = (f"NCHW{channels}c", f"OIHW{channels}o", f"NCHW{channels}c")
-    found = conv_blocked(x, w, stride, padding, 1, blocks * channels, layouts)
+    found = conv_blocked(x, w, stride, padding, dilation, blocks * channels, layouts)
     return [x, w, topi.nn.relu(found)]
 
 
@@ -38,6 +38,10 @@ CASES = {
     "depthwise of rows of several tiles": lambda: depthwise(1, 5, 31, 4, 3, 1, 1),
     "depthwise with steps": lambda: depthwise(2, 9, 8, 4, 3, 2, 1),
     "depthwise, large windows": lambda: depthwise(2, 6, 5, 4, 5, 1, 2),
+    "depthwise, windows of 49 pixels": lambda: depthwise(1, 8, 23, 16, 7, 1, 3),
+    "depthwise, large windows with steps": lambda: depthwise(1, 7, 29, 16, 5, 2, 2),
+    "depthwise, windows with holes": lambda: depthwise(1, 7, 15, 16, 3, 1, 2, 2),
+    "depthwise, tiles that are cut off": lambda: depthwise(1, 4, 11, 16, 3, 1, 1),
     "depthwise, two vectors of channels": lambda: depthwise(2, 6, 7, 8, 3, 1, 1),
     "depthwise, a vector and a half": lambda: depthwise(1, 6, 7, 6, 3, 1, 1),
     "depthwise without padding": lambda: depthwise(1, 6, 7, 4, 3, 1, 0),
@@ -67,20 +71,35 @@ def test_an_image_is_not_padded(cpu, size, stride):
     assert max(bits) <= machine.vector_registers * machine.vector_bits
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_the_step_along_rows_is_outermost(stride):
-    """Inside, LLVM would unroll that step and spill accumulators for pixels that others share."""
-    func = te.create_prim_func(depthwise(2, 14, 28, 16, 3, stride, 1))
-    machine = machine_of(weft.target.Target("llvm -mcpu=skylake-avx512"))
+def steps_of(size, stride, cpu):
+    """The loops down and along a window, and the places of both."""
+    func = te.create_prim_func(depthwise(2, 14, 28, 16, size, stride, 1))
+    machine = machine_of(weft.target.Target(f"llvm -mcpu={cpu}"))
     sch = default.schedule(tir.Schedule(func, debug_mask="none"), machine, ())
-    [block] = [one for one in blocks_of(sch) if sch.get(one).name_hint.endswith("_update")]
+    [block] = [item for item in blocks_of(sch) if sch.get(item).name_hint.endswith("_update")]
     nest = Nest(sch, block)
     order = [sch.get(loop) for loop in sch.get_loops(block)]
     down, along = [
-        order.index(sch.get(loop)) for axis, loop in loops_of(sch, nest).items()
-        if axis in nest.reduced and nest.extent(axis) == 3
+        sch.get(loop) for axis, loop in loops_of(sch, nest).items()
+        if axis in nest.reduced and nest.extent(axis) == size
     ]  # fmt: skip
-    assert along < down
+    return down, along, order.index(down), order.index(along)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_step_along_rows_is_outermost_where_pixels_cannot_be_shared(stride):
+    """Inside, LLVM would unroll that step and spill accumulators for pixels that others share."""
+    _, _, place, outside = steps_of(3, stride, "haswell")
+    assert outside < place
+
+
+@pytest.mark.parametrize(("size", "unrolled"), [(3, 2), (5, 1), (7, 1)])
+def test_windows_share_the_pixels_of_a_row_where_registers_hold_them(size, unrolled):
+    """The steps along a row are unrolled, inside of those down the window."""
+    down, along, outside, place = steps_of(size, 1, "skylake-avx512")
+    assert outside < place
+    assert along.kind is ForKind.UNROLLED
+    assert [down.kind, along.kind].count(ForKind.UNROLLED) == unrolled
 
 
 def test_windows_without_columns_are_left_to_others():

@@ -251,8 +251,8 @@ class WithoutKernels(pass_of_winograd._Finder):
     """As if no function took the kernel."""
 
     def affordable(self):
-        self.forms = {key: [form for form in forms if not form.takes_kernel]
-                      for key, forms in self.forms.items()}  # fmt: skip
+        self.offers = {key: [offer for offer in offers if not offer.form.takes_kernel]
+                       for key, offers in self.offers.items()}  # fmt: skip
         return super().affordable()
 
 

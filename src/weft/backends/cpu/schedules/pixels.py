@@ -1,10 +1,12 @@
 """Windows over images whose channels are contiguous (NHWC): depthwise convolutions and pools.
 
 A vector holds channels of one pixel. A tile is some pixels of a row, or of a few short rows, whose
-accumulators stay in registers for all steps of the window. Each step loads a vector of data for
-each pixel, which keeps the load ports as busy as the multiply-add ports. Memory limits such a
-kernel, so no padded copy of the image is written: a pixel outside of the image is a choice between
-a load and a constant, and code generation makes that a choice between two addresses.
+accumulators stay in registers for all steps of the window. Where registers suffice, tiles are so
+small that each pixel is loaded once for a row of the window (``shared_pixels``); else each step
+loads a vector of data for each pixel, which keeps the load ports as busy as the multiply-add ports.
+No padded copy of the image is written, which would cost more than the window: a pixel outside of
+the image is a choice between a load and a constant, and code generation makes that a choice between
+two addresses.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
 from weft.backends.cpu.schedules.roles import Roles, roles_of
+from weft.backends.cpu.schedules.shared_pixels import Window, is_shared, tile_of, window_of
 from weft.backends.cpu.schedules.tile_loops import loops_around, loops_like, tile_reduction
 from weft.backends.cpu.schedules.tiles import even
 from weft.dlight.decisions import decide
@@ -82,8 +85,11 @@ def schedule(
     if roles is None or axes is None or roles.packed:
         return False
     outer, tall, row, column = tuple(axes[:-3]), axes[-3], axes[-2], axes[-1]
-    steps = tuple(sorted(roles.steps, key=lambda axis: not _slides(nest, axis, row)))
-    high, wide = _tile(nest, machine)
+    window = window_of(nest, row, machine)
+    high, wide = _tile(nest, window, machine)
+    shares = window is not None and high == 1 and is_shared(window, wide, machine)
+    # If LLVM unrolls the axis along the row, it keeps shared pixels in registers.
+    steps = tuple(sorted(roles.steps, key=lambda axis: _slides(nest, axis, row) == shares))
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
@@ -99,7 +105,9 @@ def schedule(
     sch.compute_at(block, across)
     fused = run_in_parallel(sch, [*around, down], machine)
     roles = Roles(column, row, None, tall, outer, steps, (), False)
-    tile_reduction(sch, block, roles, loops_around(sch, result, roles), machine)
+    step = tile_reduction(sch, block, roles, loops_around(sch, result, roles), machine)
+    if shares and step is not None:
+        sch.unroll(step)
     if padded:
         is_cut = (nest.extent(row) or 1) % wide
         _keep_whole(sch, [fused, *([] if is_cut else [across]), *_steps(sch, block, across)])
@@ -127,15 +135,17 @@ def _keep_whole(sch: Schedule, loops: Sequence[LoopRV]) -> None:
 def _slides(nest: Nest, axis: Var, row: Var) -> bool:
     """Whether an axis of the window moves along ``row``, so that neighbouring pixels read the same.
 
-    If LLVM unrolls such an axis, it keeps the shared elements in registers and spills accumulators
-    to make room.
+    If LLVM unrolls such an axis in a tile that fills the registers, it keeps the shared elements in
+    registers and spills accumulators to make room.
     """
     places = [collect(index, Var) for load in nest.loads for index in load.indices]
     return any(axis in place and row in place for place in places)
 
 
-def _tile(nest: Nest, machine: Machine) -> tuple[int, int]:
-    """How many rows, and pixels of a row, a tile has: equal parts that fill the registers."""
+def _tile(nest: Nest, window: Window | None, machine: Machine) -> tuple[int, int]:
+    """How many rows, and pixels of a row, a tile has: few pixels that are loaded once, else equal
+    parts that fill the registers.
+    """
     axes = nest.result_axes()
     assert axes is not None
     tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
@@ -145,8 +155,9 @@ def _tile(nest: Nest, machine: Machine) -> tuple[int, int]:
         columns = even(wide, most)
         return even(tall, most // columns) if columns == wide else 1, columns
 
+    small = tile_of(window, wide, machine)
     return decide(
         f"tile of {nest.block.name_hint}",
-        tile(most),
+        tile(most) if small is None else (1, small),
         lambda: [tile(pixels) for pixels in range(most + most // 2, 0, -1)],
     )

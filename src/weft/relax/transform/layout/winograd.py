@@ -16,6 +16,10 @@ A convolution is replaced if
 
 The batch, the height and the width may be symbolic. Costs are then estimated for common sizes.
 
+Which form a convolution has is a choice that a search may answer (``weft.dlight.decisions``):
+``algorithm of convolution 1x64x56x56 by 64``. Its answers are ``direct`` and the best form of each
+tile. Memory and accuracy are heeded in any case.
+
 The option ``PassContext(config={"relax.winograd": False})`` switches the pass off.
 """
 
@@ -27,6 +31,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from weft.dlight.decisions import as_tuned_graph, decide
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
@@ -35,12 +40,14 @@ from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.winograd_choice import (
-    Offer,
+    Offers,
     affordable,
     form_of_sizes,
     growth_limit,
+    offers_of,
+    other_offers,
 )
-from weft.relax.transform.layout.winograd_cost import best_form, gain, growth
+from weft.relax.transform.layout.winograd_cost import best_form
 from weft.relax.transform.layout.winograd_error import error_of
 from weft.relax.transform.passes import (
     UnfusedFunctions,
@@ -53,13 +60,14 @@ from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir.size_hints import size_hints_of
 from weft.topi.nn.winograd import in_panels, transformed_weights, winograd_function
-from weft.topi.nn.winograd_form import Form
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 from weft.topi.nn.winograd_matrices import TILES
 
 TOLERANCE: Final = 5e-5
 """The largest error that is allowed, relative to the largest result of a filter."""
 OPTION: Final = "relax.winograd"
 _Key = tuple[int, Form]
+_AXES: Final = {BATCH: "batch", HEIGHT: "height", WIDTH: "width"}
 _FUSABLE: Final = 4
 """The ``op_pattern`` of functions with which element-wise functions that follow are fused."""
 
@@ -77,7 +85,8 @@ def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a p
             return mod
         machine = machine_of(target)
         finder = _Finder(mod, machine)
-        mutate_module(mod, finder)
+        with as_tuned_graph():
+            mutate_module(mod, finder)
         return mutate_module(mod, _Replacer(mod, machine, tolerance, finder.affordable()))
 
     return make_module_pass("UseWinograd", run)
@@ -89,18 +98,14 @@ class _Finder(UnfusedFunctions):
     def __init__(self, mod: IRModule, machine: Machine) -> None:
         super().__init__(mod)
         self.machine, self.hints = machine, size_hints_of(mod)
-        self.forms: dict[_Key, list[Form]] = {}
+        self.offers: dict[_Key, Offers] = {}
         self.sizes: dict[int, int] = {}
         self.held: list[Constant] = []
         """Keeps the constants alive whose ``id`` is in the keys."""
 
     def affordable(self) -> dict[_Key, Form]:
         """The convolutions to replace, and their forms, as far as memory for weights allows."""
-        offers = {
-            key: [Offer(form, gain(form, self.machine), growth(form)) for form in forms]
-            for key, forms in self.forms.items()
-        }
-        return affordable(offers, growth_limit(sum(self.sizes.values())))
+        return affordable(self.offers, growth_limit(sum(self.sizes.values())))
 
     def visit_constant_(self, op: Constant) -> RelaxExpr:
         """Count the size of a constant."""
@@ -117,8 +122,11 @@ class _Finder(UnfusedFunctions):
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
         """Handle a convolution that Winograd's algorithm can compute; here, remember its forms."""
         kinds = [form] if form.symbols else [form, replace(form, takes_kernel=True)]
-        best = [best_form(kind, self.machine, (tile,)) for kind in kinds for tile in TILES]
-        self.forms[id(weights), form] = [choice for choice in best if choice is not None]
+        self.offers[id(weights), form] = decide(
+            f"algorithm of {described(form)}",
+            offers_of(kinds, self.machine),
+            lambda: other_offers(kinds, self.machine),
+        )
         return call
 
 
@@ -183,6 +191,17 @@ def form_of(call: RelaxExpr, hints: Mapping[str, int]) -> Form | None:
     if sizes is None or dtypes != {"float32"} or sizes.blocks is None:
         return None
     return form_of_sizes(sizes, sizes.blocks, hints)
+
+
+def described(form: Form) -> str:
+    """The convolution that a form computes, such as ``convolution 1x64x56x56 by 64``."""
+    batch, channels, height, width, block = form.data
+    pads = "" if set(form.padding) == {1} else f" padded by {form.padding}"
+    symbols = "".join([f" any {_AXES[axis]}" for axis in sorted(form.symbols)])
+    image = f"{batch}x{channels * block}x{height}x{width}"
+    return (
+        f"convolution {image} by {form.filters} in blocks of {block}, {form.block}{pads}{symbols}"
+    )
 
 
 def _in_order(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -9,10 +10,19 @@ from weft.ir.expr import Extent, PrimExpr
 from weft.ir.functor import collect
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.geometry import Geometry
-from weft.relax.transform.layout.winograd_cost import has_form
+from weft.relax.transform.layout.winograd_cost import (
+    best_form,
+    direct_cycles,
+    form_faster_than,
+    gain,
+    growth,
+    has_form,
+)
+from weft.target.machine import Machine
 from weft.tir.expr import Var
 from weft.tir.size_hints import likely_size
 from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
+from weft.topi.nn.winograd_matrices import TILES
 
 _SHARE_OF_WEIGHTS: Final = 0.15
 """Weights may grow by this share of the size of all constants of the module."""
@@ -29,6 +39,44 @@ class Offer(NamedTuple):
     form: Form
     saved: float
     growth: int
+
+    def __str__(self) -> str:
+        form = self.form
+        part = f"{form.rows} rows" if not form.columns else f"{form.rows} x {form.columns}"
+        kernel = ", of the kernel" if form.takes_kernel else ""
+        return f"tiles of {form.tile} in bands of {part}, panels of {form.panel}{kernel}"
+
+
+class Offers(tuple[Offer, ...]):
+    """The forms that a convolution may have beside the direct one."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "; ".join([str(offer) for offer in self]) or "direct"
+
+
+def offers_of(kinds: Sequence[Form], machine: Machine) -> Offers:
+    """The best form of each kind and tile that the cost model takes to be faster than the direct.
+
+    The tile, band and panel of ``kinds`` themselves do not matter.
+    """
+    best = [best_form(kind, machine, (tile,)) for kind in kinds for tile in TILES]
+    forms = [form for form in best if form is not None]
+    return Offers([Offer(form, gain(form, machine), growth(form)) for form in forms])
+
+
+def other_offers(kinds: Sequence[Form], machine: Machine) -> Iterator[Offers]:
+    """What a search may try: the direct algorithm, and the best form of each kind and tile.
+
+    A form that a search prefers counts as one that saves all cycles of the direct algorithm.
+    """
+    yield Offers()
+    for kind in kinds:
+        for tile in TILES:
+            form = form_faster_than(math.inf, kind, machine, (tile,))
+            if form is not None:
+                yield Offers([Offer(form, direct_cycles(form, machine), growth(form))])
 
 
 def growth_limit(size: int) -> int:
