@@ -64,8 +64,12 @@ NETWORKS = {
         [(32, 3, 1), (32, 3, 2)],
         [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW16c", "OIHW16i16o", "NCHW16c")], 3,
     ),
-    "groups that they would cross": (
+    "groups of half a vector": (
         [(32, 3, 1), (32, 3, 4)],
+        [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW8c", "OIHW8i8o", "NCHW8c")], 3,
+    ),
+    "groups of a quarter of a vector": (
+        [(32, 3, 1), (32, 3, 8)],
         [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW", "OIHW", "NCHW")], 3,
     ),
     "groups of a block of their own": (
@@ -114,6 +118,26 @@ def chain(shape, *calls):
 def convolved(shape, **options):
     weight = relax.const(RNG.normal(size=shape).astype("float32"))
     return lambda data: relax.op.nn.conv2d(data, weight, padding=shape[-1] // 2, **options)
+
+
+@pytest.mark.parametrize(
+    ("groups", "strides", "blocks"),
+    [(4, 2, "8"), (8, 2, "4"), (8, (1, 2), "4"), (8, 1, None), (16, 2, None)],
+)
+def test_small_groups_have_blocks_where_strides_leave_gaps_between_pixels(groups, strides, blocks):
+    """Vectors of pixels would gather their elements one by one."""
+    mod = chain(
+        (1, 3, 9, 9), convolved((32, 3, 3, 3)),
+        convolved((32, 32 // groups, 3, 3), groups=groups, strides=strides),
+    )  # fmt: skip
+    after = BlockChannels()(mod)
+    names = layouts(after)[1]
+    assert names[0] == ("NCHW" if blocks is None else f"NCHW{blocks}c")
+    x = RNG.normal(size=(1, 3, 9, 9)).astype("float32")
+    expected = run(mod, "main", x)
+    np.testing.assert_allclose(run(after, "main", x), expected, rtol=1e-4, atol=1e-4)
+    native = weft.compile(mod, target="llvm", cache=False)(x)
+    np.testing.assert_allclose(np.asarray(native), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("spatial", "letters"), [((11,), "W"), (("t",), "W"), ((5, 3, 4), "DHW")])

@@ -13,7 +13,9 @@ Some convolutions are left alone, or blocked in part:
 
 - Fewer than four input channels (the colours of an image) are not blocked.
 - A depthwise kernel has one axis of channels, and so one kind of block.
-- Other grouped convolutions are blocked only if no block crosses a group.
+- Other grouped convolutions are blocked only if no block crosses a group, and if the channels of a
+  group fill half a vector: else vectors of pixels are as good, unless strides leave gaps between
+  the pixels.
 - The only convolution of a function stays as it is if its pixels or channels make vectors that are
   as good, since the conversions before and after it would serve nothing else. (Pixels are not as
   good for integers, whose instructions need channels side by side.)
@@ -141,10 +143,13 @@ def blocks_of(sizes: Geometry, width: int = WIDTH) -> tuple[int, int] | None:
     channels, filters = constant_value(sizes.channels), constant_value(sizes.filters)
     if channels is None or filters is None:
         return None
-    return _blocks(channels, filters, sizes.groups, width)
+    is_strided = any(step != 1 for step in sizes.steps)
+    return _blocks(channels, filters, sizes.groups, width, is_strided=is_strided)
 
 
-def _blocks(channels: int, filters: int, groups: int, width: int) -> tuple[int, int] | None:
+def _blocks(
+    channels: int, filters: int, groups: int, width: int, *, is_strided: bool
+) -> tuple[int, int] | None:
     """The sizes of the blocks of the data's channels (1: none) and of the result's."""
     into, out = block_of(channels, width), block_of(filters, width)
     if out == 1:
@@ -155,7 +160,7 @@ def _blocks(channels: int, filters: int, groups: int, width: int) -> tuple[int, 
         return into, out
     if channels // groups % into or filters // groups % out:
         into, out = block_of(channels // groups, width), block_of(filters // groups, width)
-        if min(into, out) < width:
+        if min(into, out) < (SMALLEST_BLOCK if is_strided else width // 2):
             return None
     return (into, out) if into > 1 else None
 
