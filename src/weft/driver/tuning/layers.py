@@ -33,7 +33,6 @@ ALGORITHM_CHOICES: Final = ("UseWinograd",)
 class _Layer(NamedTuple):
     """A call of an operator on tensors, and those of them that are constants."""
 
-    op: Op
     call: Call
     weights: Mapping[int, NDArray]
 
@@ -52,8 +51,8 @@ def layers_of(module: IRModule, step: Pass) -> list[Kernel]:
         digest = structural_digest(alone)
         if digest in layers:
             layers[digest] = replace(layers[digest], calls=layers[digest].calls + 1)
-        elif _has_choice(layer, alone, step):
-            name = layer.op.name.rpartition(".")[2]
+        elif choices := _choices(layer, alone, step):
+            name = choices[0].partition(" of ")[2]
             weights = tuple([place in layer.weights for place in range(len(layer.call.args))])
             layers[digest] = Kernel(name, digest, 1, alone, weights, name_of(step))
     return list(layers.values())
@@ -70,7 +69,7 @@ def _layers(module: IRModule) -> Iterator[_Layer]:
             weights = {i: arg.data for i, arg in enumerate(given) if isinstance(arg, Constant)}
             are_tensors = all(isinstance(arg, Var | Constant) for arg in call.args)
             if isinstance(call.op, Op) and weights and are_tensors:
-                yield _Layer(call.op, call, weights)
+                yield _Layer(call, weights)
 
 
 def _alone(call: Call, hints: Mapping[str, int]) -> IRModule | None:
@@ -91,9 +90,9 @@ def _alone(call: Call, hints: Mapping[str, int]) -> IRModule | None:
         return None
 
 
-def _has_choice(layer: _Layer, alone: IRModule, step: Pass) -> bool:
-    """Whether the pass may compute the call in more than one way."""
+def _choices(layer: _Layer, alone: IRModule, step: Pass) -> list[str]:
+    """The names of the choices that the pass has for the call: ``algorithm of convolution ...``."""
     bound = {f"x{place}": weights for place, weights in layer.weights.items()}
     with deciding(Decisions()) as decisions:
         step(BindParams(MAIN, bound)(alone))
-    return bool(decisions.offered)
+    return [*decisions.offered]
