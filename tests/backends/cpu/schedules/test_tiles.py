@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from weft.backends.cpu.schedules.tiles import Work, best_tile
+from weft.backends.cpu.schedules.tiles import Work, balanced_tile, best_tile, likely_tiles
 from weft.relax.transform.layout.block_channels import block_of
 from weft.target.machine import Machine, machine_of
 
@@ -108,3 +108,37 @@ def test_a_sum_of_columns_reads_long_runs(bits, columns):
     assert tile.products <= registers - 2
     assert tile.vectors > 4 or tile.columns >= columns or columns <= 4 * tile.lanes
     assert best_tile(two, Work(1, columns, depth=1024, once=True)).vectors <= 4
+
+
+ROWS_OF_SEVEN = Work(7, 16, high=7, blocks=10, depth=960)
+"""A convolution of 160 filters over 7 x 7 pixels."""
+
+
+def test_the_best_tile_is_taken_where_cores_have_equal_shares():
+    assert balanced_tile(AVX512, ROWS_OF_SEVEN, lambda tile: 0.5) == best_tile(
+        AVX512, ROWS_OF_SEVEN
+    )
+    assert balanced_tile(AVX512, ROWS_OF_SEVEN, lambda tile: None) == best_tile(
+        AVX512, ROWS_OF_SEVEN
+    )
+
+
+def test_another_tile_is_taken_where_it_shares_the_work_out_better():
+    """Five columns of tiles keep two cores busy for five sixths of the time."""
+    best = best_tile(AVX512, ROWS_OF_SEVEN)
+    other = likely_tiles(AVX512, ROWS_OF_SEVEN, 2)[1]
+
+    def share(tile):
+        return 0.6 if tile == best else 0.51
+
+    assert best != other
+    assert balanced_tile(AVX512, ROWS_OF_SEVEN, share) == other
+
+
+def test_a_tile_that_shares_a_little_better_is_not():
+    best = best_tile(AVX512, ROWS_OF_SEVEN)
+
+    def share(tile):
+        return 0.53 if tile == best else 0.52
+
+    assert balanced_tile(AVX512, ROWS_OF_SEVEN, share) == best

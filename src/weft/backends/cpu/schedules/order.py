@@ -125,11 +125,23 @@ def cycles_of(
     outer: Sequence[Tiles] = (),
 ) -> float:
     """The cycles that an order takes."""
-    seldom, often = (rows, columns) if order.by_row else (columns, rows)
-    groups = (Tiles(order.groups),) if order.groups > 1 else ()
-    loops = (*outer, *groups, *seldom.tiles, *_in_group(often.tiles, order.groups))
+    seldom, often = _sides(columns, rows, order)
     far = _far(machine, seldom, often, order.groups)
-    return cycles_of_loops(machine, loops, cycles, far)
+    return cycles_of_loops(machine, loops_in(columns, rows, order, outer), cycles, far)
+
+
+def loops_in(
+    columns: Side, rows: Side, order: Order, outer: Sequence[Tiles] = ()
+) -> tuple[Tiles, ...]:
+    """The loops over tiles in an order, outermost first."""
+    seldom, often = _sides(columns, rows, order)
+    groups = (Tiles(order.groups),) if order.groups > 1 else ()
+    return (*outer, *groups, *seldom.tiles, *_in_group(often.tiles, order.groups))
+
+
+def _sides(columns: Side, rows: Side, order: Order) -> tuple[Side, Side]:
+    """The side whose tiles are the outer loop, and the other one."""
+    return (rows, columns) if order.by_row else (columns, rows)
 
 
 def cycles_of_loops(machine: Machine, loops: Sequence[Tiles], cycles: float, far: float) -> float:

@@ -11,7 +11,9 @@ from weft.backends.cpu.schedules.order import (
     Side,
     Tiles,
     best_order,
+    loops_in,
     orders,
+    share_of_busiest,
     tiles_of,
 )
 from weft.backends.cpu.schedules.roles import Roles, Sizes
@@ -85,15 +87,36 @@ def order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
     if traffic is None:
         return Order()
     columns, rows = traffic.columns, traffic.rows
-    may_be_by_row = roles.wide is None or traffic.result * _ELEMENT * 3 < rows.size * 2
-    best = best_order(
-        machine, columns, rows, traffic.cycles, outer=traffic.outer, may_be_by_row=may_be_by_row
-    )
     return decide(
         f"order of {nest.block.name_hint}",
-        best,
-        lambda: orders(machine, columns, rows, may_be_by_row=may_be_by_row),
+        _best_order(traffic, roles, machine),
+        lambda: orders(machine, columns, rows, may_be_by_row=_may_be_by_row(traffic, roles)),
     )
+
+
+def _best_order(traffic: Traffic, roles: Roles, machine: Machine) -> Order:
+    return best_order(
+        machine,
+        traffic.columns,
+        traffic.rows,
+        traffic.cycles,
+        outer=traffic.outer,
+        may_be_by_row=_may_be_by_row(traffic, roles),
+    )
+
+
+def _may_be_by_row(traffic: Traffic, roles: Roles) -> bool:
+    return roles.wide is None or traffic.result * _ELEMENT * 3 < traffic.rows.size * 2
+
+
+def busiest_share(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> float | None:
+    """The share of the work that the busiest core has; None if a size is symbolic."""
+    traffic = traffic_of(nest, roles, sizes, machine)
+    if traffic is None:
+        return None
+    order = _best_order(traffic, roles, machine)
+    loops = loops_in(traffic.columns, traffic.rows, order, traffic.outer)
+    return share_of_busiest(loops, machine.cores)
 
 
 def _tiles(extents: Mapping[Var, int | None], *axes: tuple[Var | None, int]) -> tuple[Tiles, ...]:

@@ -33,8 +33,8 @@ from weft.backends.cpu.schedules.tile_loops import (
     prefetch_steps,
     tile_reduction,
 )
-from weft.backends.cpu.schedules.tile_order import order_of, traffic_of
-from weft.backends.cpu.schedules.tiles import Work, best_tile, likely_tiles, shared_out
+from weft.backends.cpu.schedules.tile_order import busiest_share, order_of, traffic_of
+from weft.backends.cpu.schedules.tiles import Tile, Work, balanced_tile, likely_tiles, shared_out
 from weft.backends.cpu.schedules.widened import place_copies, widen_panels
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
@@ -278,13 +278,19 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
         return Sizes(long, 1, 1, 1)
     tile = decide(
         f"tile of {nest.block.name_hint}",
-        best_tile(machine, work),
+        balanced_tile(
+            machine, work, lambda tile: busiest_share(nest, roles, _of_tile(tile), machine)
+        ),
         lambda: likely_tiles(machine, work, _OTHERS),
     )
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared
     if alone and product([nest.extent(axis) for axis in roles.outer]) == 1:
         rows = shared_out(size_of(nest, roles.row), tile.rows, machine.cores)
         return Sizes(tile.columns, tile.several, rows, tile.high)
+    return _of_tile(tile)
+
+
+def _of_tile(tile: Tile) -> Sizes:
     return Sizes(tile.columns, tile.several, tile.rows, tile.high)
 
 

@@ -12,7 +12,7 @@ High-Performance BLIS", 2016).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,6 +48,12 @@ rows than this would push each other out."""
 _WIDEST: Final = 4
 """The most vectors in a tile: beyond it, a number that is broadcast gains too little from being
 used by one more vector."""
+_UNEVEN: Final = 1.05
+"""Work is shared out well if the busiest core has at most so many times its part."""
+_GAIN: Final = 0.95
+"""Another tile is taken for the cores' sake if it needs at most this share of the time."""
+_OTHERS: Final = 8
+"""How many of the next best tiles are looked at for that."""
 _SPARED: Final = 2
 """Registers left for other things where additions take their operands from memory."""
 _LONGEST: Final = 16
@@ -132,6 +138,30 @@ def best_tile(machine: Machine, work: Work) -> Tile:
             -tile.vectors,
         ),
     )
+
+
+def balanced_tile(machine: Machine, work: Work, share_of: Callable[[Tile], float | None]) -> Tile:
+    """The tile with which the busiest core is done first.
+
+    It is the best one by itself unless another one shares the work out so much better that its
+    cycles, times the share of the busiest core, are fewer. ``share_of`` gives that share, or None
+    if it is not known.
+
+    >>> machine = Machine(2, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20)
+    >>> balanced_tile(machine, Work(768, 768), lambda tile: 0.5)
+    Tile(rows=4, vectors=3, lanes=8, high=1, several=1)
+    """
+    best = best_tile(machine, work)
+    usual = share_of(best)
+    if usual is None or usual * machine.cores <= _UNEVEN:
+        return best
+    cycles = {
+        tile: _cycles(machine, tile, work) * (share_of(tile) or 1.0)
+        for tile in likely_tiles(machine, work, _OTHERS)
+    }
+    fewest = min(cycles, key=lambda tile: (cycles[tile], -tile.products))
+    enough = _cycles(machine, best, work) * usual * _GAIN
+    return fewest if cycles[fewest] < enough else best
 
 
 def likely_tiles(machine: Machine, work: Work, most: int) -> list[Tile]:
