@@ -89,6 +89,10 @@ FORMS = [
     ("(i*8 + j - 8) % 8", "j < 8", "j"),
     ("(i*12 + j) // 8", "j < 4", "(i * 12 + j) // 8"),
     ("(i*12 + j) // 4", "j < 4", "i * 3"),
+    ("(i*12 + k*4 + j) // 8", "j < 4", "(i * 3 + k) // 2"),
+    ("(i*12 + k*4 + j) % 8", "j < 4", "(i * 3 + k) % 2 * 4 + j"),
+    ("(i*12 + k*4 + j) // 8", "j < 5", "(i * 12 + k * 4 + j) // 8"),
+    ("(i*96 + k*16 + n*64 + j + 5) // 64", "j < 11", "(i * 6 + k) // 4 + n"),
     ("i // 4 // 3", "", "i // 12"),
     ("i // -4 // 3", "", "i // -4 // 3"),
     ("i // 4 * 4 + i % 4", "", "i"),
@@ -225,3 +229,20 @@ def test_constants_are_computed(kind):
     for a, b in itertools.product((-7, 0, 5), (-3, 1, 4)):
         result = Analyzer().canonical_simplify(kind(number(a), number(b)))
         assert result.value == ARITHMETIC[kind](a, b)
+
+
+@pytest.mark.parametrize("scales", [(12, 4, 1), (6, 4, 2), (-12, 4, 1), (24, 6, 3), (10, 4, 1)])
+@pytest.mark.parametrize("by", [2, 4, 8, 12])
+def test_quotients_and_remainders_of_several_terms_have_the_same_values(scales, by):
+    analyzer = simplifier()
+    k = NAMES["k"]
+    analyzer.update(k, ConstIntBound(0, 3))
+    terms = [nodes.Mul(var, number(scale)) for var, scale in zip((I, J, k), scales, strict=True)]
+    total = nodes.Add(nodes.Add(nodes.Add(terms[0], terms[1]), terms[2]), number(1))
+    for kind in (nodes.FloorDiv, nodes.FloorMod):
+        expr = kind(total, number(by))
+        simpler = analyzer.canonical_simplify(expr)
+        for i, j in POINTS:
+            for last in range(4):
+                values = {"i": i, "j": j, "k": last}
+                assert value_of(simpler, values) == value_of(expr, values)

@@ -194,14 +194,38 @@ class CanonicalSimplifier:
             if low // by == high // by:
                 return fold.const(expr.dtype, low // by)
             return self.divide(_as_split(a), by, floor=True)
-        inside, outside = a.separate(by)
+        return self.quotient(a, by)
+
+    def quotient(self, total: Sum, by: int) -> Sum:
+        """``total // by``, term by term as far as that is exact."""
+        inside, outside = total.separate(by)
         quotient = inside.divided(by)
         if not outside.splits:
-            return quotient.plus(Sum(expr.dtype, (), outside.base // by))
+            return quotient.plus(Sum(total.dtype, (), outside.base // by))
         low, high = self.sum_bound(outside)
         if low // by == high // by:  # the quotient of the rest is a constant
-            return quotient.plus(Sum(expr.dtype, (), low // by))
+            return quotient.plus(Sum(total.dtype, (), low // by))
+        factor, coarse, _ = self.coarse_part(outside, by)
+        if factor > 1:
+            return quotient.plus(self.quotient(coarse, by // factor))
         return quotient.plus(as_sum(self.divide(_as_split(outside), by, floor=True)))
+
+    def coarse_part(self, total: Sum, by: int) -> tuple[int, Sum, Sum]:
+        """``(factor, coarse, fine)``: ``total`` is ``coarse * factor + fine``, the factor divides
+        ``by``, and 0 <= fine < factor. So only the coarse part decides about ``total // by``.
+
+        ``x*96 + y*16 + z`` and 64, with z in [0, 16), give ``(16, x*6 + y, z)``. The factor is 1
+        where there is no such part of several terms; one term is left to ``divide``.
+        """
+        factor = by
+        for split in sorted(total.splits, key=lambda item: -abs(item.scale)):
+            factor = gcd(factor, split.scale)
+            if factor == 1:
+                break
+            coarse, fine = total.separate(factor)
+            if len(coarse.splits) > 1 and self.sum_within(fine, factor):
+                return factor, coarse.divided(factor), fine
+        return 1, total, Sum(total.dtype)
 
     def visit_floormod(self, expr: FloorMod) -> Form:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
@@ -220,6 +244,10 @@ class CanonicalSimplifier:
             a = Sum(outside.dtype, outside.splits, outside.base % by)
             if a.base != outside.base and self.sum_within(a, by):
                 return a
+            factor, coarse, fine = self.coarse_part(a, by)
+            if factor > 1:
+                rest = self.remainder(_as_split(coarse), by // factor, floor=True)
+                return as_sum(rest).times(factor).plus(fine)
         elif self.within(_normal(a), by):
             return a
         return self.remainder(_as_split(a), by, floor=True)
