@@ -178,6 +178,16 @@ def test_targets_of_trees(aggregate):
     check(classical([call], [ROWS], ["y"]), X)
 
 
+TWICE = [([0, 0], [0.2, 0.3]), ([0], [0.6]), ([0, 0, 0], [0.1, 0.8, 0.8]), ([0], [-0.4])]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_scores_of_a_leaf_that_stand_more_than_once(count):
+    """Of one target the first one counts, as skl2onnx relies on; of several all are added."""
+    given = stumps(TWICE, n_targets=count)
+    check(classical([ml("TreeEnsembleRegressor", "x", "y", **given)], [ROWS], ["y"]), X)
+
+
 @pytest.mark.parametrize(
     ("mode", "tracks"),
     [("LEQ", 1), ("LT", 0), ("GTE", 1), ("GT", 0), ("EQ", 1), ("NEQ", 0), ("LEQ", 0)],

@@ -163,8 +163,12 @@ def _modes(context: Context, given: Tables, count: int) -> Array:
     return modes
 
 
-def _of_nodes(context: Context, given: Tables, kind: str) -> Ensemble:
-    """The tables of TreeEnsembleClassifier and -Regressor: ``kind`` is ``class`` or ``target``."""
+def _of_nodes(context: Context, given: Tables, kind: str, has_one: bool = False) -> Ensemble:
+    """The tables of TreeEnsembleClassifier and -Regressor: ``kind`` is ``class`` or ``target``.
+
+    Where there ``has_one`` target only, a leaf's first score counts, as in ONNX Runtime: skl2onnx
+    writes the number of a leaf as often as there are classes.
+    """
     trees_of, numbers = _ints(given, "nodes_treeids"), _ints(given, "nodes_nodeids")
     count = len(trees_of)
     modes = _modes(context, given, count)
@@ -187,11 +191,15 @@ def _of_nodes(context: Context, given: Tables, kind: str) -> Ensemble:
     roots = np.nonzero(~is_child)[0]
     if len(_distinct(trees_of[roots])) != len(roots) or len(roots) != len(places.trees_of):
         context.fail("expected one root of every tree, found nodes without a parent beside it")
-    return _with_leaves(context, given, kind, (nodes, roots, places))
+    return _with_leaves(context, given, kind, (nodes, roots, places), has_one)
 
 
 def _with_leaves(
-    context: Context, given: Tables, kind: str, walked: tuple[Array, Array, _Places]
+    context: Context,
+    given: Tables,
+    kind: str,
+    walked: tuple[Array, Array, _Places],
+    has_one: bool,
 ) -> Ensemble:
     """The tables with the scores of the leaves, those of a leaf side by side."""
     nodes, roots, places = walked
@@ -201,6 +209,8 @@ def _with_leaves(
     order = np.argsort(leaves, kind="stable")
     is_leaf = nodes[:, trees.MODE] == trees.LEAF
     order = order[is_leaf[leaves[order]]]
+    if has_one and len(order):
+        order = order[np.diff(leaves[order], prepend=-1) > 0]
     at = np.nonzero(is_leaf)[0]
     nodes[at, trees.YES] = np.searchsorted(leaves[order], at, "left")
     nodes[at, trees.NO] = np.searchsorted(leaves[order], at, "right")
@@ -230,7 +240,7 @@ def tree_ensemble_regressor(
     **given: Attribute,
 ) -> Expr:
     """The sum (mean, least, greatest) of what the leaves give each target."""
-    ensemble = _of_nodes(context, given, "target")
+    ensemble = _of_nodes(context, given, "target", n_targets == 1)
     scores = ensemble.scores(context, x, n_targets, aggregate_function)
     scores = _with_base(context, scores, _floats(given, "base_values"), n_targets)
     return transformed(context, context.as_type(scores, "float32"), post_transform)
