@@ -221,6 +221,19 @@ def test_trees_of_doubles():
     check(classical([call], [info("x", "float64", ["n", 3])], ["y"]), X.astype("float64"))
 
 
+def test_doubles_stay_doubles_among_trees():
+    """As float32 the first two would be equal to splits, and 0.6f + 0.1f equal to 0.7f."""
+    x = np.array([[0.1, -0.2, 0], [0.1 + 1e-8, -0.2 - 1e-9, 0], [1, -1, 0]], "float64")
+    doubles = info("x", "float64", ["n", 3])
+    leaves = [([0, 1], [0.3, 0.4]), ([0, 1], [0.6, 0.7]), ([0], [0.1]), ([0], [0.25])]
+    call = ml("TreeEnsembleRegressor", "x", "y", **stumps(TWO_TARGETS, n_targets=2))
+    check(classical([call], [doubles], ["y"]), x)
+    for scores, names in ((leaves, [5, 7, 9]), (ONE, [5, 7])):
+        given = stumps(scores, classlabels_int64s=names, post_transform="NONE")
+        call = ml("TreeEnsembleClassifier", "x", "label scores", **given)
+        check(classical([call], [doubles], ["label", "scores"]), x)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_trees_of_integers(dtype):
     call = ml("TreeEnsembleClassifier", "x", "label scores",

@@ -47,7 +47,9 @@ def cached(context: Context, past: Value, fresh: Expr, places: Places, keeps: bo
     """
     if places.starts is None:
         return turned(context, fresh)
-    batch, heads, _, features = context.shape(past, "past_key")
+    batch, _, heads, features = context.shape(context.value(fresh), "key")
+    before = context.shape(past, "past_key")[2]
+    known = context.matched(past.expr, [batch, heads, before, features])
     shape = [batch, heads, places.length, features]
 
     def keys_in_place(old: Tensor, new: Tensor, starts: Tensor) -> Tensor:
@@ -62,7 +64,7 @@ def cached(context: Context, past: Value, fresh: Expr, places: Places, keeps: bo
 
         return compute(shape, element, "keys_in_place")
 
-    return context.builder.emit_te(keys_in_place, past.expr, fresh, places.starts)
+    return context.builder.emit_te(keys_in_place, known, fresh, places.starts)
 
 
 def queries_of(context: Context, places: Places, length: Dim) -> Expr:

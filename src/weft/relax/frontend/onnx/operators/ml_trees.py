@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -63,7 +63,14 @@ class Ensemble:
         context.fail("the branches of a tree go round in a ring")
 
     def scores(self, context: Context, x: Value, count: int, aggregate: str) -> Expr:
-        """The scores (rows, count) of an input, in the type of the weights."""
+        """The scores (rows, count) of an input, in the type of the weights, or the wider input's.
+
+        float32 would move doubles across splits, and make scores equal that are not.
+        """
+        if x.dtype == "float64" and str(self.splits.dtype) == "float32":
+            wide = [table.astype("float64") for table in (self.splits, self.weights)]
+            doubles = replace(self, splits=wide[0], weights=wide[1])
+            return doubles.scores(context, x, count, aggregate)
         if aggregate not in AGGREGATES:
             context.fail(f"aggregate: expected {', '.join(AGGREGATES)}, got {aggregate!r}")
         rows = context.as_type(as_rows(context, x), str(self.splits.dtype))
@@ -276,15 +283,16 @@ def tree_ensemble_classifier(
     used = _distinct(ensemble.targets)
     if len(names) != 2 or len(used) != 1:
         scores = ensemble.scores(context, x, len(names), "SUM")
-        scores = context.as_type(_with_base(context, scores, base, len(names)), "float32")
-        place = greatest(context, scores)
-        return [labels(context, place, names), transformed(context, scores, post_transform)]
+        scores = _with_base(context, scores, base, len(names))
+        place, shares = greatest(context, scores), context.as_type(scores, "float32")
+        return [labels(context, place, names), transformed(context, shares, post_transform)]
     is_share = bool((ensemble.weights >= 0).all())
     scores = ensemble.scores(context, x, 2, "SUM")
     number = int(used[0])
     score = context.emit(op.strided_slice(scores, [1], [number], [number + 1]))
-    score = context.as_type(_with_base(context, score, base, 1), "float32")
+    score = _with_base(context, score, base, 1)
     place = above(context, score, 0.5 if is_share else 0.0)
+    score = context.as_type(score, "float32")
     if number == 0:
         pair = two_scores(context, score, post_transform, is_share=is_share)
     else:  # the other class has the score 0
