@@ -21,8 +21,11 @@ GROUPED = {"num_heads": 4, "kv_num_heads": 2}
 IMPORTS = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
 
 
-def grouped(tokens, past, total, lengths, *more, **attributes):
-    """A call of GroupQueryAttention whose batch, tokens and past are symbols."""
+def grouped(tokens, past, total, lengths, *more, places=None, **attributes):
+    """A call of GroupQueryAttention whose batch, tokens and past are symbols.
+
+    ``places`` are those of the buffers that are said to hold keys, by default all.
+    """
     batch = len(lengths)
     values = {"q": uniform(batch, tokens, 64), "k": uniform(batch, tokens, 32, seed=1),
               "v": uniform(batch, tokens, 32, seed=2)}  # fmt: skip
@@ -38,7 +41,8 @@ def grouped(tokens, past, total, lengths, *more, **attributes):
     symbols = {name: ["b", "s", values[name].shape[2]] for name in "qkv"}
     symbols |= {name: ["b", 2, "p", 16] for name in ("pk", "pv")} | {"l": ["b"]}
     check_microsoft("GroupQueryAttention", " ".join(inputs), "y pk2 pv2", values, TABLES,
-                    {**GROUPED, **attributes}, symbols)  # fmt: skip
+                    {**GROUPED, **attributes}, symbols,
+                    [..., *[np.s_[:, :, :places]] * 2])  # fmt: skip
 
 
 @pytest.mark.parametrize("lengths", [(4, 4), (4, 2)])
@@ -55,6 +59,22 @@ def test_several_tokens_follow_a_past():
     grouped(3, 4, 7, (6,), do_rotary=1, local_window_size=4)
     grouped(3, 12, 7, (6,), do_rotary=1, rotary_interleaved=1)
     grouped(3, 4, 7, (6,), ("sink", uniform(4)), local_window_size=2)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "total", "kept"),
+    [(1, 5, 5), (1, 8, 8), (1, 9, 5), (1, 14, 6), (3, 7, 7), (6, 17, 5), (5, 5, 5)],
+)
+def test_a_buffer_keeps_the_last_keys(tokens, total, kept):
+    """It has eight places for a window of five: a full one loses four at once."""
+    grouped(tokens, 8, total, (total - 1,), places=kept, do_rotary=1, local_window_size=5,
+            sliding_window_cache=1)  # fmt: skip
+
+
+def test_a_buffer_of_the_last_keys_takes_no_bias():
+    with pytest.raises(OnnxNodeError, match="attention_bias is not supported with sliding"):
+        grouped(1, 8, 5, (4,), ("bias", uniform(1, 1, 1, 5)), local_window_size=5,
+                sliding_window_cache=1)  # fmt: skip
 
 
 @pytest.mark.parametrize("past", [None, 0])

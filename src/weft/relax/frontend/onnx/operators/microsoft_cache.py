@@ -67,6 +67,21 @@ def cached(context: Context, past: Value, fresh: Expr, places: Places, keeps: bo
     return context.builder.emit_te(keys_in_place, known, fresh, places.starts)
 
 
+def from_place(context: Context, buffer: Expr, starts: Expr, length: Dim) -> Expr:
+    """As many keys of a buffer from a place (batch) on, zeros behind its end."""
+    batch, heads, _, features = context.shape(context.value(buffer), "key")
+
+    def later_keys(keys: Tensor, first: Tensor) -> Tensor:
+        def element(b: Var, h: Var, at: Var, i: Var) -> PrimExpr:
+            place = at + first[b]
+            zero = tir.const(0, keys.dtype)
+            return tir.if_then_else(place < keys.shape[2], keys[b, h, place, i], zero)
+
+        return compute([batch, heads, length, features], element, "later_keys")
+
+    return context.builder.emit_te(later_keys, buffer, starts)
+
+
 def queries_of(context: Context, places: Places, length: Dim) -> Expr:
     """The places of the queries: (batch, length), or (1, length) where all begin at 0."""
     emit = context.emit

@@ -25,6 +25,7 @@ from weft.relax.frontend.onnx.operators.microsoft_attention import (
 from weft.relax.frontend.onnx.operators.microsoft_cache import (
     Places,
     cached,
+    from_place,
     length_of,
     queries_of,
     seen_keys,
@@ -45,6 +46,7 @@ class GroupedAttributes(TypedDict, total=False):
     softcap: float
     smooth_softmax: int
     causal: int
+    sliding_window_cache: int
 
 
 @converter(
@@ -52,8 +54,8 @@ class GroupedAttributes(TypedDict, total=False):
     domain=MICROSOFT,
     ignores=["qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"],
     neutral={
-        "qk_output": (0,), "kv_cache_bit_width": (0,), "sliding_window_cache": (0,),
-        "k_quant_type": ("NONE",), "v_quant_type": ("NONE",),
+        "qk_output": (0,), "kv_cache_bit_width": (0,), "k_quant_type": ("NONE",),
+        "v_quant_type": ("NONE",),
     },
 )  # fmt: skip
 def group_query_attention(  # noqa: PLR0913 - the inputs of the operator
@@ -87,13 +89,56 @@ def group_query_attention(  # noqa: PLR0913 - the inputs of the operator
         tables = _tables(context, q, (cos, sin), positions, places)
         turns = bool(how.get("rotary_interleaved"))
         q, k = (rotated(context, item, tables, turns) for item in (q, k))
-    present = [
-        turned(context, fresh) if past is None else cached(context, past, fresh, places, False)
-        for past, fresh in ((past_key, k), (past_value, v))
-    ]
-    if places.starts is not None:
+    past = None if past_key is None or past_value is None else (past_key, past_value)
+    if how.get("sliding_window_cache"):
+        places, present, k, v = _in_window(context, (k, v), past, places, how)
+        if bias is not None:
+            context.fail("its input attention_bias is not supported with sliding_window_cache=1")
+    elif past is None or places.starts is None:
+        present = [turned(context, k), turned(context, v)]
+    else:
+        present = [cached(context, *pair, places, False) for pair in zip(past, (k, v), strict=True)]
         k, v = (turned(context, item) for item in present)
     return [merged(context, _mixed(context, (q, k, v), places, bias, sink, how)), *present]
+
+
+def _in_window(
+    context: Context,
+    fresh: tuple[Expr, Expr],
+    past: tuple[Value, Value] | None,
+    places: Places,
+    how: GroupedAttributes,
+) -> tuple[Places, list[Expr], Expr, Expr]:
+    """Keys and values of which the buffers keep the last ones only, and where they lie.
+
+    How many stay after a step follows from how many there have been: a full buffer loses as many
+    at once as it has places beyond the window.
+    """
+    if past is None or places.starts is None:
+        context.fail("sliding_window_cache=1: its inputs past_key and past_value are missing")
+    emit, capacity = context.emit, context.shape(past[0], "past_key")[2]
+    length = length_of(context, fresh[0])
+    window = how.get("local_window_size", -1)
+    before = _resident(context, places.starts, capacity, window)
+    added = emit(op.subtract(places.counts, places.starts))
+    counts = emit(op.add(before, added))
+    inner = Places(before, counts, simplified(as_prim(capacity) + as_prim(length)))
+    staged = [cached(context, *pair, inner, False) for pair in zip(past, fresh, strict=True)]
+    kept = _resident(context, places.counts, capacity, window)
+    dropped = emit(op.subtract(counts, kept))
+    present = [from_place(context, item, dropped, capacity) for item in staged]
+    k, v = (turned(context, item) for item in staged)
+    return inner, present, k, v
+
+
+def _resident(context: Context, counts: Expr, capacity: Dim, window: int) -> Expr:
+    """How many of the last keys a buffer keeps, of as many as there have been."""
+    emit = context.emit
+    group = simplified(as_prim(capacity) - window + 1)
+    beyond = emit(op.subtract(counts, context.dim_expr(simplified(as_prim(capacity) - group + 1))))
+    groups = emit(op.floor_divide(beyond, context.dim_expr(group)))
+    lost = emit(op.multiply(emit(op.maximum(groups, context.dim_expr(0))), context.dim_expr(group)))
+    return emit(op.subtract(counts, lost))
 
 
 def _places(
