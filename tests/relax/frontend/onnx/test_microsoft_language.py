@@ -195,6 +195,24 @@ def test_rows_of_a_table_of_few_bits(bits, has_zeros, blocks):
     )  # fmt: skip
 
 
+def test_a_table_may_be_the_weight_of_the_last_product():
+    """Exporters write it once, and reshape it for the table."""
+    weight, scales = packed(96, 2, 16), uniform(96, 2, low=0.1)
+    nodes = [
+        node("Reshape", "b s", "d"),
+        node("GatherBlockQuantized", "d i f", "x", domain="com.microsoft", bits=4, block_size=32,
+             gather_axis=0, quantize_axis=1),
+        node("MatMulNBits", "x b f", "y", domain="com.microsoft", K=64, N=96, bits=4,
+             block_size=32),
+    ]  # fmt: skip
+    constants = {"b": weight, "f": scales, "s": np.array([96, 32])}
+    proto = model(nodes, [info("i", "int64", ["n"])], ["y"], constants=constants, imports=IMPORTS)
+    numbers = np.stack([weight & 15, weight >> 4], -1).reshape(96, 2, 32).astype("float64") - 8
+    table = (numbers * scales[..., None]).reshape(96, 64)
+    found = run(from_onnx(proto), np.array([5, 0, 95]))
+    np.testing.assert_allclose(found, table[[5, 0, 95]] @ table.T, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["relu", "gelu", "silu", "identity", "swiglu"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_tokens_choose_experts(kind, count):
