@@ -267,8 +267,7 @@ def _with_all(
     ends = context.emit(op.add(starts, context.dim_expr(length_of(context, q))))
     places = Places(starts, ends, context.shape(past[0], "past_key")[2])
     k, v = (
-        turned(context, cached(context, old, fresh, places, True))
-        for old, fresh in zip(past, (k, v), strict=True)
+        cached(context, old, fresh, places, True) for old, fresh in zip(past, (k, v), strict=True)
     )
     return k, v, places
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.attention import turned
-from weft.relax.frontend.onnx.value import Dim, Value
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
-from weft.tir.expr import Var
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.ir.shape_arith import simplified
 
 
 @dataclass(frozen=True)
@@ -43,43 +39,33 @@ def length_of(context: Context, x: Expr, axis: int = 1) -> Dim:
 def cached(context: Context, past: Value, fresh: Expr, places: Places, keeps: bool) -> Expr:
     """The keys of the past, and those of a call behind them in each sequence.
 
-    Behind those stand zeros, or what stood there before if the buffer ``keeps`` it.
+    Behind those stand zeros, or what stood there before if the buffer ``keeps`` it. The result is
+    (batch, length, heads, features).
     """
-    if places.starts is None:
-        return turned(context, fresh)
-    batch, _, heads, features = context.shape(context.value(fresh), "key")
+    emit = context.emit
+    assert places.starts is not None
+    batch, count, heads, features = context.shape(context.value(fresh), "key")
     before = context.shape(past, "past_key")[2]
     known = context.matched(past.expr, [batch, heads, before, features])
-    shape = [batch, heads, places.length, features]
-
-    def keys_in_place(old: Tensor, new: Tensor, starts: Tensor) -> Tensor:
-        before, count = old.shape[2], new.shape[1]
-
-        def element(b: Var, h: Var, at: Var, i: Var) -> PrimExpr:
-            place = at - starts[b]
-            is_old = tir.any(place < 0, place >= count) if keeps else place < 0
-            kept = tir.if_then_else(at < before, old[b, h, at, i], tir.const(0, old.dtype))
-            later = tir.if_then_else(place < count, new[b, place, h, i], tir.const(0, new.dtype))
-            return tir.if_then_else(is_old, kept, later)
-
-        return compute(shape, element, "keys_in_place")
-
-    return context.builder.emit_te(keys_in_place, known, fresh, places.starts)
+    missing = simplified(as_prim(places.length) - as_prim(before))
+    old = turned(context, emit(op.nn.pad(known, [*[0] * 5, missing, 0, 0])))
+    numbers = emit(op.expand_dims(emit(op.arange(0, places.length, 1, "int64")), 0))
+    place = emit(op.subtract(numbers, emit(op.expand_dims(places.starts, 1))))
+    zero, end = context.dim_expr(0), context.dim_expr(count)
+    is_before, is_behind = emit(op.less(place, zero)), emit(op.greater_equal(place, end))
+    is_old = emit(op.logical_or(is_before, is_behind)) if keeps else is_before
+    new = rows_at(context, fresh, place)
+    kept, later = (emit(op.expand_dims(item, [2, 3])) for item in (is_old, is_behind))
+    empty = context.constant(0, str(fresh.struct_info.dtype)).expr
+    return emit(op.where(kept, old, emit(op.where(later, empty, new))))
 
 
-def from_place(context: Context, buffer: Expr, starts: Expr, length: Dim) -> Expr:
-    """As many keys of a buffer from a place (batch) on, zeros behind its end."""
-    batch, heads, _, features = context.shape(context.value(buffer), "key")
-
-    def later_keys(keys: Tensor, first: Tensor) -> Tensor:
-        def element(b: Var, h: Var, at: Var, i: Var) -> PrimExpr:
-            place = at + first[b]
-            zero = tir.const(0, keys.dtype)
-            return tir.if_then_else(place < keys.shape[2], keys[b, h, place, i], zero)
-
-        return compute([batch, heads, length, features], element, "later_keys")
-
-    return context.builder.emit_te(later_keys, buffer, starts)
+def rows_at(context: Context, keys: Expr, places: Expr) -> Expr:
+    """The keys of each sequence at places (batch, length); the first or last outside of them."""
+    emit = context.emit
+    last = context.dim_expr(length_of(context, keys), -1)
+    inside = emit(op.minimum(emit(op.maximum(places, context.dim_expr(0))), last))
+    return emit(op.gather_nd(keys, emit(op.expand_dims(inside, 2)), 1))
 
 
 def queries_of(context: Context, places: Places, length: Dim) -> Expr:

@@ -25,9 +25,9 @@ from weft.relax.frontend.onnx.operators.microsoft_attention import (
 from weft.relax.frontend.onnx.operators.microsoft_cache import (
     Places,
     cached,
-    from_place,
     length_of,
     queries_of,
+    rows_at,
     seen_keys,
 )
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
@@ -97,8 +97,8 @@ def group_query_attention(  # noqa: PLR0913 - the inputs of the operator
     elif past is None or places.starts is None:
         present = [turned(context, k), turned(context, v)]
     else:
-        present = [cached(context, *pair, places, False) for pair in zip(past, (k, v), strict=True)]
-        k, v = (turned(context, item) for item in present)
+        k, v = (cached(context, *pair, places, False) for pair in zip(past, (k, v), strict=True))
+        present = [turned(context, k), turned(context, v)]
     return [merged(context, _mixed(context, (q, k, v), places, bias, sink, how)), *present]
 
 
@@ -123,12 +123,12 @@ def _in_window(
     added = emit(op.subtract(places.counts, places.starts))
     counts = emit(op.add(before, added))
     inner = Places(before, counts, simplified(as_prim(capacity) + as_prim(length)))
-    staged = [cached(context, *pair, inner, False) for pair in zip(past, fresh, strict=True)]
+    k, v = (cached(context, *pair, inner, False) for pair in zip(past, fresh, strict=True))
     kept = _resident(context, places.counts, capacity, window)
-    dropped = emit(op.subtract(counts, kept))
-    present = [from_place(context, item, dropped, capacity) for item in staged]
-    k, v = (turned(context, item) for item in staged)
-    return inner, present, k, v
+    dropped = emit(op.expand_dims(emit(op.subtract(counts, kept)), 1))
+    numbers = emit(op.expand_dims(emit(op.arange(0, capacity, 1, "int64")), 0))
+    last = emit(op.add(numbers, dropped))
+    return inner, [turned(context, rows_at(context, item, last)) for item in (k, v)], k, v
 
 
 def _resident(context: Context, counts: Expr, capacity: Dim, window: int) -> Expr:
