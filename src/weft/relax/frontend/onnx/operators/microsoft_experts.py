@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.activation import OF_EXPERTS
 from weft.relax.frontend.onnx.operators.microsoft_weights import unpacked
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value, as_prim
@@ -162,20 +163,15 @@ def _layer(context: Context, rows: Expr, layer: Layer, runs: Runs) -> Expr:
     return context.emit(op.add(image, context.emit(op.take(layer.bias, runs.owners, 0))))
 
 
-ACTIVATIONS: Final = {
-    "relu": op.nn.relu, "gelu": op.nn.gelu_tanh, "silu": op.nn.silu, "identity": lambda x: x,
-}  # fmt: skip
-
-
 def _activated(context: Context, hidden: Expr, beside: Expr | None, how: ExpertAttributes) -> Expr:
     """What the second layer gets of the first, and of the one ``beside`` it if there is one."""
     name = how.get("activation_type", "relu")
     if name == "swiglu":
         parts = (hidden, beside) if beside is not None else _halves(context, hidden, how)
         return _swiglu(context, *parts, how)
-    if name not in ACTIVATIONS:
-        context.fail(f"activation_type: expected {', '.join(ACTIVATIONS)} or swiglu, got {name!r}")
-    active = context.emit(ACTIVATIONS[name](hidden))
+    if name not in OF_EXPERTS:
+        context.fail(f"activation_type: expected {', '.join(OF_EXPERTS)} or swiglu, got {name!r}")
+    active = context.emit(OF_EXPERTS[name](hidden))
     return active if beside is None else context.emit(op.multiply(active, beside))
 
 
