@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
 from weft.driver.build import relax_build
 from weft.ir.module import IRModule
@@ -92,6 +93,44 @@ def check_node(
     names = " ".join([*LETTERS[: len(arrays)], *(constants or {})])
     made = node(name, names, outputs, **attributes)
     check(model([made], infos, outputs.split(), opset, constants), *arrays, rtol=rtol)
+
+
+def check_microsoft(
+    name: str, inputs: str, outputs: str, values: Mapping[str, Array],
+    constants: Mapping[str, Array] | None = None, attributes: Mapping[str, Any] | None = None,
+    symbols: Mapping[str, Sequence[Any]] | None = None, compared: Sequence[Any] | None = None,
+) -> None:  # fmt: skip
+    """Raise AssertionError unless a node of com.microsoft gives ONNX Runtime's results.
+
+    ``symbols`` are the dimensions of inputs that are declared otherwise than they are given;
+    ``compared`` is the part of each output that the operator defines, by default all.
+    """
+    onnxruntime = pytest.importorskip("onnxruntime", reason="its results are compared with")
+    made = node(name, inputs, outputs, domain="com.microsoft", **(attributes or {}))
+    infos = [
+        info(key, str(value.dtype), (symbols or {}).get(key, value.shape))
+        for key, value in values.items()
+    ]
+    used = {
+        key: np.asarray(value, order="C")
+        for key, value in (constants or {}).items()
+        if key in inputs.split()
+    }
+    imports = [need_onnx().helper.make_opsetid(*item) for item in (("", 21), ("com.microsoft", 1))]
+    wanted = [item for item in outputs.split() if item != "-"]
+    proto = model([made], infos, wanted, constants=used, imports=imports)
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    expected = session.run(None, {key: np.ascontiguousarray(v) for key, v in values.items()})
+    results = run(from_onnx(proto), *values.values())
+    listed = results if isinstance(results, list) else [results]
+    parts = compared or [...] * len(expected)
+    for got, want, part in zip(listed, expected, parts, strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(got[part], want[part], rtol=1e-4, atol=2e-5)
 
 
 def uniform(

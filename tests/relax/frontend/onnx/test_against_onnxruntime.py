@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.lib.onnx_models import info, model, node, run, uniform
+from tests.lib.onnx_models import check_microsoft, info, model, node, run, uniform
 from weft.ir.functor import collect
 from weft.relax.expr import Constant
 from weft.relax.frontend.onnx import from_onnx
@@ -35,6 +35,7 @@ QUANTIZED = ZEROS | SCALES
 """The scales a, c and s with their zero points b, d and z."""
 SHARES = QUANTIZED | {"s": np.array(1 / 256, "float32"), "z": np.array(0, "uint8")}
 HEADS = QUANTIZED | {"w": BYTES.integers(0, 256, (8, 24), "uint8"), "e": np.tile(ROWS, 3)}
+TABLES = {"w": (5, 8), "p": (6, 8), "t": (2, 8), "g": (8,), "h": (8,)}
 
 CASES = {
     "Gelu": ("x", "y", {"x": X}, {}),
@@ -144,6 +145,24 @@ CASES = {
         QUANTIZED | {"w": BYTES.integers(0, 256, (4, 8), "uint8"),
                      "e": np.arange(-2, 2, dtype="int32")}, {"transB": 1},
     ),
+    "QLinearAveragePool of channels last": (
+        "x a b s z", "o", {"x": Q4}, QUANTIZED, {"kernel_shape": [2, 2], "channels_last": 1},
+    ),
+    "QLinearGlobalAveragePool of channels last": (
+        "x a b s z", "o", {"x": Q4}, QUANTIZED, {"channels_last": 1},
+    ),
+    "QLinearConv of channels last": (
+        "x a b w c d s z", "o", {"x": Q4},
+        QUANTIZED | {"w": BYTES.integers(0, 256, (2, 4, 3, 3), "uint8")},
+        {"channels_last": 1, "pads": [1, 1, 1, 1]},
+    ),
+    "NhwcMaxPool": ("x", "o", {"x": Q4}, {}, {"kernel_shape": [2, 2]}),
+    "QEmbedLayerNormalization": (
+        "i k w p t g h m a a c a c b d b d b", "o n",
+        {"i": IDS, "k": IDS % 2, "m": np.array([[1, 1, 0], [1, 1, 1]], "int32")},
+        QUANTIZED | {letter: BYTES.integers(0, 256, shape, "uint8")
+                     for letter, shape in TABLES.items()},
+    ),
     "QAttention": ("x w e a c", "o", {"x": Q3 // 32}, HEADS, CAUSAL),
     "QAttention of keys from and to": (
         "x w e a s m b d", "o", {"x": Q3}, HEADS | {"m": np.array([2, 3, 0, 1], "int32")},
@@ -164,21 +183,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_com_microsoft(name):
-    inputs, outputs, values, constants, attributes = (*CASES[name], {})[:5]
-    made = node(name.split()[0], inputs, outputs, domain="com.microsoft", **attributes)
-    infos = [info(key, str(value.dtype), value.shape) for key, value in values.items()]
-    used = {key: np.asarray(v, order="C") for key, v in constants.items() if key in inputs.split()}
-    proto = model([made], infos, [item for item in outputs.split() if item != "-"],
-                  constants=used,
-                  imports=IMPORTS)  # fmt: skip
-    session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    expected = session.run(None, {key: np.ascontiguousarray(v) for key, v in values.items()})
-    found = run(from_onnx(proto), *values.values())
-    for got, want in zip(found if isinstance(found, list) else [found], expected, strict=True):
-        assert (got.dtype, got.shape) == (want.dtype, want.shape)
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
+    check_microsoft(name.split()[0], *CASES[name])
 
 
 REFUSED = [
@@ -292,15 +297,6 @@ def test_an_lstm_of_quantized_weights_that_the_run_knows():
 def test_an_lstm_of_quantized_weights_takes_steps_batch_and_inputs():
     with pytest.raises(OnnxNodeError, match="its input X: expected 3 dimensions, got 2"):
         from_onnx(quantized_lstm(1, False, [7, 5]))
-
-
-def test_quantized_operators_take_channels_first_only():
-    made = node("QLinearGlobalAveragePool", "x a b s z", "o", domain="com.microsoft",
-                channels_last=1)  # fmt: skip
-    proto = model([made], [info("x", "uint8", Q4.shape)], ["o"], imports=IMPORTS,
-                  constants={key: QUANTIZED[key] for key in "absz"})  # fmt: skip
-    with pytest.raises(OnnxNodeError, match="channels_last=1 is not supported"):
-        from_onnx(proto)
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])

@@ -221,9 +221,8 @@ def test_an_unknown_activation_of_a_fused_operator():
 
 
 def test_attributes_that_ask_for_nothing_may_be_written_out():
-    infos = [info("x", shape=[2, 3]), info("y", shape=[3, 4])]
-    x, y = uniform(2, 3), uniform(3, 4, seed=1)
-    mod = fused("FusedMatMul", "x y", "f", infos, transBatchA=0, transBatchB=0)
-    np.testing.assert_allclose(run(mod, x, y), x @ y, rtol=1e-5)
-    with pytest.raises(OnnxNodeError, match="its attribute transBatchA=1 is not supported"):
-        fused("FusedMatMul", "x y", "f", infos, transBatchA=1)
+    infos = [info("x", shape=[1, 3, 4]), info("w", shape=[4, 12])]
+    mod = fused("Attention", "x w", "f", infos, num_heads=2, do_rotary=0)
+    assert run(mod, uniform(1, 3, 4), uniform(4, 12)).shape == (1, 3, 4)
+    with pytest.raises(OnnxNodeError, match="its attribute do_rotary=1 is not supported"):
+        fused("Attention", "x w", "f", infos, num_heads=2, do_rotary=1)

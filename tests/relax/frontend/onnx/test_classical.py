@@ -178,6 +178,16 @@ def test_targets_of_trees(aggregate):
     check(classical([call], [ROWS], ["y"]), X)
 
 
+TWICE = [([0, 0], [0.2, 0.3]), ([0], [0.6]), ([0, 0, 0], [0.1, 0.8, 0.8]), ([0], [-0.4])]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_scores_of_a_leaf_that_stand_more_than_once(count):
+    """Of one target the first one counts, as skl2onnx relies on; of several all are added."""
+    given = stumps(TWICE, n_targets=count)
+    check(classical([ml("TreeEnsembleRegressor", "x", "y", **given)], [ROWS], ["y"]), X)
+
+
 @pytest.mark.parametrize(
     ("mode", "tracks"),
     [("LEQ", 1), ("LT", 0), ("GTE", 1), ("GT", 0), ("EQ", 1), ("NEQ", 0), ("LEQ", 0)],
@@ -209,6 +219,19 @@ def test_trees_whose_numbers_have_gaps_and_no_order():
 def test_trees_of_doubles():
     call = ml("TreeEnsembleRegressor", "x", "y", **stumps(TWO_TARGETS, n_targets=2))
     check(classical([call], [info("x", "float64", ["n", 3])], ["y"]), X.astype("float64"))
+
+
+def test_doubles_stay_doubles_among_trees():
+    """As float32 the first two would be equal to splits, and 0.6f + 0.1f equal to 0.7f."""
+    x = np.array([[0.1, -0.2, 0], [0.1 + 1e-8, -0.2 - 1e-9, 0], [1, -1, 0]], "float64")
+    doubles = info("x", "float64", ["n", 3])
+    leaves = [([0, 1], [0.3, 0.4]), ([0, 1], [0.6, 0.7]), ([0], [0.1]), ([0], [0.25])]
+    call = ml("TreeEnsembleRegressor", "x", "y", **stumps(TWO_TARGETS, n_targets=2))
+    check(classical([call], [doubles], ["y"]), x)
+    for scores, names in ((leaves, [5, 7, 9]), (ONE, [5, 7])):
+        given = stumps(scores, classlabels_int64s=names, post_transform="NONE")
+        call = ml("TreeEnsembleClassifier", "x", "label scores", **given)
+        check(classical([call], [doubles], ["label", "scores"]), x)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])

@@ -7,6 +7,7 @@ from tests.lib.onnx_models import check, expected, info, model, node, run, unifo
 from weft.ir.functor import collect
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
+from weft.runtime.faults import IndexFault
 from weft.tir.expr import Call, SizeVar
 
 pytestmark = pytest.mark.onnx
@@ -54,6 +55,34 @@ def test_as_many_of_the_largest_as_the_data_says(largest):
     x = np.round(uniform(3, 7) * 2)  # with ties
     for count in (1, 3, 7):
         check(proto, x, np.array([count]))
+
+
+CUBES = ([2, 3, 4], ["a", "b", 4], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("dims", CUBES)
+@pytest.mark.parametrize("how", [{}, {"exclusive": 1}, {"reverse": 1}])
+def test_running_sums_along_an_axis_that_the_data_tells(dims, how):
+    proto = model([node("CumSum", "x axis", "y", **how)],
+                  [info("x", shape=dims), info("axis", "int64", [])], ["y"])  # fmt: skip
+    for axis in (0, 1, 2, -1):
+        check(proto, uniform(2, 3, 4), np.array(axis))
+    with pytest.raises(IndexFault, match="index 3 is out of bounds"):
+        run(from_onnx(proto), uniform(2, 3, 4), np.array(3))
+
+
+@pytest.mark.parametrize("dims", CUBES)
+def test_new_axes_where_the_data_tells(dims):
+    proto = model([node("Unsqueeze", "x axes", "y")],
+                  [info("x", shape=dims), info("axes", "int64", [2])], ["y"])  # fmt: skip
+    for axes in ([0, 1], [0, 4], [-1, 2], [3, 1], [-1, -2]):
+        check(proto, uniform(2, 3, 4), np.array(axes))
+    for axes in ([5, 0], [1, 1]):
+        with pytest.raises(IndexFault, match="index 3 is out of bounds"):
+            run(from_onnx(proto), uniform(2, 3, 4), np.array(axes))
+    proto = model([node("Unsqueeze", "x axes", "y")],
+                  [info("x", shape=[]), info("axes", "int64", [2])], ["y"])  # fmt: skip
+    check(proto, np.array(3, "float32"), np.array([0, 1]))
 
 
 POOLS = [("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1})]

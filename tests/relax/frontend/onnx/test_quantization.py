@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 
 from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
-from weft.relax.frontend.onnx.operators.microsoft import unpacked
+from weft.relax.frontend.onnx.operators.microsoft_weights import unpacked
 
 pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 

@@ -37,6 +37,8 @@ Axes = Array | Sequence[int] | None
 """Axes as an input, or as an attribute; None is all of them."""
 LIMIT: Final = 1024
 """Results of so many elements are computed at import."""
+VIEWS: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
+"""Operators that compute nothing: their results are known of weights, too."""
 
 
 class NotKnownError(Exception):
@@ -51,7 +53,8 @@ says what is wrong."""
 def fold(name: str, inputs: Sequence[Array | None], attributes: Attributes) -> Array | None:
     """The elements of the operator's result, or None (see the module's docstring)."""
     row = TABLE.get(name)
-    if row is None or any(item is not None and item.size > LIMIT for item in inputs):
+    limit = math.inf if name in VIEWS else LIMIT
+    if row is None or any(item is not None and item.size > limit for item in inputs):
         return None
     if any(item is not None and item.dtype.kind in "UST" for item in inputs):
         return None
@@ -60,7 +63,7 @@ def fold(name: str, inputs: Sequence[Array | None], attributes: Attributes) -> A
             result = np.asarray(row(*inputs, **attributes))
     except (NotKnownError, *REFUSALS):
         return None
-    return None if result.size > LIMIT else settle(result)
+    return None if result.size > limit else settle(result)
 
 
 def settle(array: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from weft.ir.expr import PrimExpr
@@ -205,3 +205,9 @@ def fast_gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
 def quick_gelu(context: Context, x: Value, *, alpha: float = 1.702) -> Expr:
     """x * sigmoid(alpha * x)."""
     return swish(context, x, alpha=alpha)
+
+
+OF_EXPERTS: Final[Mapping[str, Callable[[Expr], Expr]]] = {
+    "relu": op.nn.relu, "gelu": op.nn.gelu_tanh, "silu": op.nn.silu, "identity": lambda x: x,
+}  # fmt: skip
+"""Activations by their names in mixtures of experts."""

@@ -12,6 +12,7 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.elementwise import aligned
 from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.run_axes import around_axis
 from weft.relax.frontend.onnx.value import Value
 from weft.support.dtype import DataType
 
@@ -148,6 +149,11 @@ def _scanned(
     reverse: int,
 ) -> Expr:
     x, axis = operands
+    if axis.known is None and x.rank > 0:
+        flat = context.value(op.reshape(x.expr, around_axis(context, x, axis)))
+        middle = context.constant(1, "int64")
+        whole = context.emit(_scanned(context, scan, (flat, middle), exclusive, reverse))
+        return context.emit(op.reshape(whole, context.shape(x, "x")))
     place = context.axis(x, int(context.array(axis, "axis").ravel()[0]))
     data = context.emit(op.flip(x.expr, place)) if reverse else x.expr
     running = context.emit(scan(data, place, x.dtype, bool(exclusive)))

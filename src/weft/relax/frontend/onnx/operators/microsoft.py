@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -99,20 +97,31 @@ def embed_layer_norm(
     total = emit(op.add(total, here))
     if kinds is not None and segments is not None:
         total = emit(op.add(total, emit(op.take(kinds.expr, segments.expr, 0))))
-    output = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)[0]
-    batch = context.shape(ids, "input_ids")[0]
-    if mask is None or not mask_index_type:
-        count = emit(op.zeros([batch], "int32"))
+    return normal_embeddings(context, ids, total, (gamma, beta), mask if mask_index_type else None,
+                             epsilon)  # fmt: skip
+
+
+def normal_embeddings(
+    context: Context,
+    ids: Value,
+    total: Expr,
+    norm: tuple[Value, Value],
+    mask: Value | None,
+    epsilon: float,
+) -> list[Expr]:
+    """The layer norm of the sum of embeddings, how many tokens the mask leaves, the sum."""
+    output = layer_norm(context, context.value(total), *norm, epsilon=epsilon)[0]
+    if mask is None:
+        count = context.emit(op.zeros([context.shape(ids, "input_ids")[0]], "int32"))
     else:
-        count = emit(op.sum(context.as_type(mask.expr, "int32"), [1]))
+        count = context.emit(op.sum(context.as_type(mask.expr, "int32"), [1]))
     return [output, count, total]
 
 
 # Products
 
 
-@converter("FusedMatMul", "TransposeMatMul", domain=MICROSOFT,
-           neutral={"transBatchA": (0,), "transBatchB": (0,)})  # fmt: skip
+@converter("FusedMatMul", "TransposeMatMul", domain=MICROSOFT)
 def fused_matmul(
     context: Context,
     a: Value,
@@ -120,17 +129,29 @@ def fused_matmul(
     *,
     alpha: float = 1.0,
     transA: int = 0,
-    transB: int = 0,  # noqa: N803 - ONNX's names
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,  # noqa: N803 - ONNX's names
 ) -> Expr:
-    """alpha * A' * B', where ' swaps the last two axes if asked for."""
+    """alpha * A' * B': the first axis moves behind the batches, the last two change, if asked."""
     lhs, rhs = (
-        transposed(context, value) if turned else value.expr
-        for value, turned in ((a, transA), (b, transB))
+        transposed(context, batches_first(context, value) if moves else value)
+        if turns
+        else (batches_first(context, value) if moves else value).expr
+        for value, turns, moves in ((a, transA, transBatchA), (b, transB, transBatchB))
     )
     product = context.emit(op.matmul(lhs, rhs))
     if alpha == 1:
         return product
     return context.emit(op.multiply(product, context.constant(alpha, a.dtype).expr))
+
+
+def batches_first(context: Context, x: Value) -> Value:
+    """The first axis behind those of batches, so that it is the last but one."""
+    rank = context.rank(x, "input")
+    if rank < 3:
+        return x
+    return context.value(op.permute_dims(x.expr, [*range(1, rank - 1), 0, rank - 1]))
 
 
 def transposed(context: Context, x: Value) -> Expr:
@@ -181,7 +202,7 @@ def fused_gemm(
 
 PARAMETERS = {
     "": (), "Relu": (), "Tanh": (), "Sigmoid": (), "LeakyRelu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
+    "HardSigmoid": ("alpha", "beta"), "Softplus": (), "Softsign": (),
 }  # fmt: skip
 """Activation -> the attributes that its parameters are."""
 
@@ -195,63 +216,3 @@ def _activated(context: Context, x: Value, name: str, params: list[float]) -> Ex
         return x
     attributes: dict[str, Attribute] = dict(zip(PARAMETERS[name], params, strict=False))
     return context.apply(name, [x], attributes)
-
-
-# Products with packed weights
-
-
-@converter("MatMulNBits", domain=MICROSOFT)
-def matmul_n_bits(
-    context: Context,
-    a: Value,
-    b: Value,
-    scales: Value,
-    zeros: Value | None = None,
-    g_idx: Value | None = None,
-    bias: Value | None = None,
-    *,
-    K: int,
-    N: int,
-    bits: int = 4,
-    block_size: int = 32,  # noqa: N803 - ONNX's names
-    accuracy_level: int = 0,  # noqa: ARG001 - a hint: sums are always float32 here
-) -> Expr:
-    """A times the transpose of a matrix (N, K) of small integers, which become bytes at import."""
-    if g_idx is not None:
-        context.fail("its input g_idx is not supported")
-    if bits not in (2, 4, 8):
-        context.fail(f"bits: expected 2, 4 or 8, got {bits}")
-    packed = context.array(b, "B").reshape(N, -1)
-    factors = context.array(scales, "scales").reshape(N, -1).astype("float32")
-    blocks = factors.shape[1]
-    offset = np.full((N, blocks), 1 << (bits - 1))
-    if zeros is not None:
-        offset = context.array(zeros, "zero_points").reshape(N, -1)
-        if offset.dtype == np.uint8:
-            offset = unpacked(offset, bits)[:, :blocks]
-    numbers = unpacked(packed, bits).reshape(N, blocks, block_size)
-    centred = numbers.astype("float32") - offset.astype("float32")[..., None]
-    if blocks * block_size == K and is_int8(centred):
-        # (N, blocks, size) to (blocks, size, N): bytes stay bytes, and are scaled as they multiply.
-        weight = context.constant(np.ascontiguousarray(centred.transpose(1, 2, 0)).astype("int8"))
-        scale = context.constant(np.ascontiguousarray(factors.T).astype(a.dtype))
-        product = op.block_scaled_matmul(a.expr, weight.expr, scale.expr)
-    else:
-        whole = (centred * factors[..., None]).reshape(N, -1)[:, :K]
-        matrix = context.constant(np.ascontiguousarray(whole.T).astype(a.dtype))
-        product = op.matmul(a.expr, matrix.expr)
-    return added(context, context.emit(product), bias)
-
-
-def is_int8(numbers: np.ndarray) -> bool:
-    """Whether int8 holds all numbers: zero points may be floats, and those of bytes move far."""
-    least, greatest = numbers.min(initial=0), numbers.max(initial=0)
-    return bool(least >= -128 and greatest <= 127 and (numbers == np.rint(numbers)).all())
-
-
-def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
-    """The integers of rows of bytes, those in the low bits first."""
-    shifts = np.arange(0, 8, bits, dtype="uint8")
-    mask = np.uint8((1 << bits) - 1)
-    spread_out = (packed[..., None] >> shifts) & mask
-    return spread_out.reshape(*packed.shape[:-1], -1)

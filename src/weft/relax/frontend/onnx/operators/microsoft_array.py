@@ -13,7 +13,9 @@ from weft.relax.frontend.onnx.operators.indexing import unique as unique_of
 from weft.relax.frontend.onnx.operators.padding import pad
 from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Value, as_prim
+from weft.relax.ir.shape_arith import simplified
+from weft.tir import op as tir
 
 # Those that are ONNX's, by their later definition
 
@@ -83,3 +85,31 @@ def distances(context: Context, a: Value, b: Value, *, metric: str = "sqeuclidea
     apart = emit(op.subtract(rows, columns))
     squares = emit(op.sum(emit(op.multiply(apart, apart)), [2]))
     return squares if metric == "sqeuclidean" else emit(op.sqrt(squares))
+
+
+@converter("Inverse", domain=MICROSOFT)
+def inverse(context: Context, x: Value) -> Expr:
+    """The inverses of square matrices."""
+    return context.emit(op.linalg.inv(x.expr))
+
+
+@converter("UnfoldTensor", domain=MICROSOFT)
+def unfold(context: Context, x: Value, *, size: int, dim: int = -1, step: int = 1) -> Expr:
+    """Windows along an axis, whose elements are a new last axis."""
+    place, emit = context.axis(x, dim), context.emit
+    extent = as_prim(context.shape(x, "input")[place])
+    count = simplified(tir.floordiv(extent - size, step) + 1)
+    starts = emit(op.arange(0, simplified(count * step), step, "int64"))
+    steps = emit(op.arange(0, size, 1, "int64"))
+    places = emit(op.add(emit(op.expand_dims(starts, 1)), emit(op.expand_dims(steps, 0))))
+    windows = emit(op.take(x.expr, places, place))
+    order = [axis for axis in range(x.rank + 1) if axis != place + 1]
+    return emit(op.permute_dims(windows, [*order, place + 1]))
+
+
+@converter("MatMulInteger16", domain=MICROSOFT)
+def matmul_integer_16(context: Context, a: Value, b: Value) -> Expr:
+    """The product of integers of 16 bits, in 32."""
+    kind = "uint32" if a.dtype == b.dtype == "uint16" else "int32"
+    wide = [context.as_type(item.expr, kind) for item in (a, b)]
+    return context.emit(op.matmul(*wide))

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.ir.expr import PrimExpr, constant_value
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.attention import split_heads, turned
+from weft.relax.frontend.onnx.operators.microsoft_cache import (
+    Places,
+    cached,
+    length_of,
+    seen_keys,
+)
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.ir.shape_arith import simplified
+from weft.tir import op as tir
 
 FILTER = -10000.0
 """What ONNX Runtime adds to the scores of keys that a mask leaves out."""
 
 
-def _length(context: Context, x: Expr, axis: int = 1) -> Dim:
-    return context.shape(context.value(x), "input")[axis]
-
-
 def _batch(context: Context, x: Expr) -> Dim:
-    return _length(context, x, 0)
+    return length_of(context, x, 0)
 
 
-def _merged(context: Context, x: Expr) -> Expr:
+def merged(context: Context, x: Expr) -> Expr:
     """(batch, length, heads * features)."""
     batch, length, heads, features = context.shape(context.value(x), "output")
     return context.emit(op.reshape(x, [batch, length, as_prim(heads) * as_prim(features)]))
@@ -51,9 +55,13 @@ def padding_bias(
     else:
         context.fail(f"mask: expected 1 to 3 dimensions, got {rank}")
     axes = [1] if rank == 3 else [1, 2]
-    seen = emit(op.expand_dims(seen, axes))
+    return added_to_scores(context, emit(op.expand_dims(seen, axes)), dtype, filler)
+
+
+def added_to_scores(context: Context, seen: Expr, dtype: str, filler: float) -> Expr:
+    """What is added to scores: nothing where a key is seen, else a number far below."""
     zero, low = (context.constant(value, dtype).expr for value in (0.0, filler))
-    return emit(op.where(seen, zero, low))
+    return context.emit(op.where(seen, zero, low))
 
 
 def _between(context: Context, mask: Value, keys: Dim, batch: Dim) -> Expr:
@@ -61,15 +69,23 @@ def _between(context: Context, mask: Value, keys: Dim, batch: Dim) -> Expr:
     emit = context.emit
     places = emit(op.reshape(emit(op.arange(0, keys, 1, "int64")), [1, keys]))
     limits = context.as_type(mask.expr, "int64")
-    (count,) = context.shape(mask, "mask")
-    is_double = getattr(simplified(as_prim(count) - as_prim(batch) * 2), "value", None) == 0
-    if not is_double:
-        return emit(op.less(places, emit(op.expand_dims(limits, 1))))
-    columns = emit(op.expand_dims(emit(op.reshape(limits, [2, batch])), 2))
-    ends, begins = (
-        emit(op.take(columns, context.constant(index, "int64").expr, 0)) for index in range(2)
-    )
-    return emit(op.logical_and(emit(op.less(places, ends)), emit(op.less_equal(begins, places))))
+    count = as_prim(context.shape(mask, "mask")[0])
+    ends = emit(op.expand_dims(emit(op.strided_slice(limits, [0], [0], [batch])), 1))
+    seen = emit(op.less(places, context.matched(ends, [batch, 1])))
+    is_double = simplified(count == as_prim(batch) * 2)
+    if constant_value(is_double) == 0 or constant_value(simplified(count == as_prim(batch))) == 1:
+        return seen
+    begin = simplified(tir.if_then_else(is_double, as_prim(batch), 0))
+    begins = emit(op.strided_slice(limits, [0], [begin], [begin + as_prim(batch)]))
+    begins = emit(op.expand_dims(context.matched(begins, [batch]), 1))
+    if constant_value(is_double) is None:  # the run tells whether there are beginnings
+        begins = emit(op.multiply(begins, context.dim_expr(_flag(is_double))))
+    return emit(op.logical_and(seen, emit(op.less_equal(begins, places))))
+
+
+def _flag(condition: PrimExpr) -> PrimExpr:
+    """1 where a condition holds, else 0."""
+    return simplified(tir.cast("int64", tir.if_then_else(condition, 1, 0)))
 
 
 def _with_past(context: Context, parts: Sequence[Expr], past: Sequence[Expr]) -> list[Expr]:
@@ -149,16 +165,18 @@ def attention_of(
     masked = None
     if mask is not None:
         dtype = str(whole.struct_info.dtype)
-        masked = padding_bias(context, mask, _length(context, k), dtype, filler, _batch(context, q))
+        masked = padding_bias(
+            context, mask, length_of(context, k), dtype, filler, _batch(context, q)
+        )
     bias = _total(context, [masked, None if more is None else more.expr])
     mixed = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight" if causal else None))
     if not context.wants(1):
-        return [_merged(context, mixed)]
-    return [_merged(context, mixed), emit(op.stack([turned(context, k), turned(context, v)], 0))]
+        return [merged(context, mixed)]
+    return [merged(context, mixed), emit(op.stack([turned(context, k), turned(context, v)], 0))]
 
 
 @converter("MultiHeadAttention", domain=MICROSOFT)
-def multi_head_attention(
+def multi_head_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
     context: Context,
     query: Value,
     key: Value | None = None,
@@ -168,6 +186,8 @@ def multi_head_attention(
     more: Value | None = None,
     past_key: Value | None = None,
     past_value: Value | None = None,
+    past_length: Value | None = None,
+    indirection: Value | None = None,
     *,
     num_heads: int,
     scale: float | None = None,
@@ -175,23 +195,90 @@ def multi_head_attention(
     unidirectional: int = 0,
 ) -> list[Expr]:
     """Attention of queries, keys and values, which may be packed; also the keys and values used."""
-    emit = context.emit
-    parts = _unpacked(context, (query, key, value), num_heads)
+    emit, is_causal = context.emit, bool(unidirectional)
+    if indirection is not None:
+        context.fail("its input cache_indirection, of a search by beams, is not supported")
+    q, k, v = _unpacked(context, (query, key, value), num_heads)
     if bias is not None:
-        parts = _biased(context, parts, bias)
-    q, k, v = parts
+        has_own = key is not None and key.rank == 4  # such keys and values have their bias
+        q, k, v = (*_biased(context, [q] if has_own else [q, k, v], bias), k, v)[:3]
+    past = None
     if past_key is not None and past_value is not None:
-        k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
-    masked = None
+        past = (past_key, past_value)
+    k, v, places = _with_all(context, (q, k, v), past, past_length)
+    masked, keys = None, length_of(context, k)
     if mask is not None:
-        masked = padding_bias(
-            context, mask, _length(context, k), query.dtype, mask_filter_value, _batch(context, q)
-        )
-    bias_sum = _total(context, [masked, None if more is None else more.expr])
-    order = "BottomRight" if unidirectional else None
-    mixed = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale or None, order)))
+        flags = mask if places is None else _as_long(context, mask, keys)
+        batch = _batch(context, q)
+        masked = padding_bias(context, flags, keys, query.dtype, mask_filter_value, batch)
+    order = "BottomRight" if is_causal and places is None else None
+    unseen = None
+    if places is not None:
+        seen = seen_keys(context, places, length_of(context, q), is_causal, None)
+        unseen = emit(op.expand_dims(added_to_scores(context, seen, query.dtype, FILTER), 1))
+    bias_sum = _total(context, [masked, unseen, None if more is None else more.expr])
+    mixed = merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale or None, order)))
     present = [turned(context, k), turned(context, v)] if context.wants(1) else []
     return [mixed, *present]
+
+
+@converter("DecoderMaskedMultiHeadAttention", domain=MICROSOFT,
+           ignores=["past_present_share_buffer"], neutral={"output_qk": (0,)})  # fmt: skip
+def decoder_masked_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
+    context: Context,
+    query: Value,
+    key: Value | None,
+    value: Value | None,
+    mask: Value | None = None,
+    more: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    past_length: Value | None = None,
+    beams: Value | None = None,  # noqa: ARG001 - of use with an indirection only
+    indirection: Value | None = None,
+    bias: Value | None = None,
+    *,
+    num_heads: int,
+    scale: float | None = None,
+    mask_filter_value: float = FILTER,
+) -> list[Expr]:
+    """MultiHeadAttention of one token, with its inputs in another order."""
+    return multi_head_attention(
+        context, query, key, value, bias, mask, more, past_key, past_value, past_length,
+        indirection, num_heads=num_heads, scale=scale, mask_filter_value=mask_filter_value,
+    )  # fmt: skip
+
+
+def _with_all(
+    context: Context,
+    tensors: tuple[Expr, Expr, Expr],
+    past: tuple[Value, Value] | None,
+    past_length: Value | None,
+) -> tuple[Expr, Expr, Places | None]:
+    """Keys and values with those of the past: behind them, or in a buffer, whose places follow."""
+    q, k, v = tensors
+    if past is None:
+        return k, v, None
+    if past_length is None:
+        k, v = _with_past(context, [k, v], [item.expr for item in past])
+        return k, v, None
+    count = context.emit(op.reshape(context.as_type(past_length.expr, "int64"), [1]))
+    starts = context.emit(op.broadcast_to(count, [_batch(context, q)]))
+    ends = context.emit(op.add(starts, context.dim_expr(length_of(context, q))))
+    places = Places(starts, ends, context.shape(past[0], "past_key")[2])
+    k, v = (
+        cached(context, old, fresh, places, True) for old, fresh in zip(past, (k, v), strict=True)
+    )
+    return k, v, places
+
+
+def _as_long(context: Context, mask: Value, keys: Dim) -> Value:
+    """Flags for all places of a buffer, where there are such for those that are taken."""
+    if context.rank(mask, "mask") == 1:
+        return mask
+    known = context.shape(mask, "mask")[-1]
+    missing = simplified(as_prim(keys) - as_prim(known))
+    return context.value(op.nn.pad(mask.expr, [*[0] * (2 * mask.rank - 1), missing]))
 
 
 def _unpacked(context: Context, tensors: Sequence[Value | None], heads: int) -> list[Expr]:
@@ -232,54 +319,7 @@ def _biased(context: Context, parts: Sequence[Expr], bias: Value) -> list[Expr]:
     return sums
 
 
-@converter("GroupQueryAttention", domain=MICROSOFT,
-           neutral={"softcap": (0.0,), "smooth_softmax": (0, -1), "qk_output": (0,)})  # fmt: skip
-def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
-    context: Context,
-    query: Value,
-    key: Value | None,
-    value: Value | None,
-    past_key: Value | None,
-    past_value: Value | None,
-    lengths: Value,
-    total: Value | None = None,
-    cos: Value | None = None,
-    sin: Value | None = None,
-    *,
-    num_heads: int,
-    kv_num_heads: int,
-    scale: float | None = None,
-    do_rotary: int = 0,
-    rotary_interleaved: int = 0,
-    local_window_size: int = -1,
-) -> list[Expr]:
-    """Causal attention with fewer heads of keys; ``lengths`` is each sequence's length less 1."""
-    emit = context.emit
-    if key is None or value is None:
-        query, key, value = _packed_heads(context, query, num_heads, kv_num_heads)
-    q = split_heads(context, query, num_heads)
-    k, v = (split_heads(context, item, kv_num_heads) for item in (key, value))
-    offset: Dim = 0 if past_key is None else context.shape(past_key, "past_key")[2]
-    if do_rotary:
-        assert cos is not None
-        assert sin is not None
-        length = _length(context, q)
-        end = simplified(as_prim(offset) + as_prim(length))
-        rows = [emit(op.strided_slice(item.expr, [0], [offset], [end])) for item in (cos, sin)]
-        # checked when it runs: the tables hold as many places as there are
-        tables = [context.matched(item, [length, _length(context, item)]) for item in rows]
-        q, k = (rotated(context, item, tables, bool(rotary_interleaved)) for item in (q, k))
-    if past_key is not None and past_value is not None:
-        k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
-    counts = emit(op.add(lengths.expr, context.constant(1, lengths.dtype).expr))
-    ends = context.value(op.reshape(counts, [-1]))
-    bias = padding_bias(context, ends, _length(context, k), query.dtype, FILTER, _batch(context, q))
-    window = local_window_size if local_window_size > 0 else None
-    mixed = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
-    return [_merged(context, mixed), turned(context, k), turned(context, v)]
-
-
-def _packed_heads(
+def packed_heads(
     context: Context, packed: Value, heads: int, owners: int
 ) -> tuple[Value, Value, Value]:
     """Queries, keys and values that lie side by side in one tensor."""
@@ -351,8 +391,8 @@ def rotary_embedding(
         data = split_heads(context, x, heads)
     index = context.as_type(places.expr, "int64")
     if places.rank == 1:
-        steps = emit(op.arange(0, _length(context, data), 1, "int64"))
+        steps = emit(op.arange(0, length_of(context, data), 1, "int64"))
         index = emit(op.expand_dims(emit(op.add(steps, index)), 0))
     tables = [emit(op.take(item.expr, index, 0)) for item in (cos, sin)]
     features = rotated(context, data, tables, bool(interleaved))
-    return turned(context, features) if rank == 4 else _merged(context, features)
+    return turned(context, features) if rank == 4 else merged(context, features)

@@ -15,7 +15,7 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.activation import added
-from weft.relax.frontend.onnx.operators.microsoft import transposed
+from weft.relax.frontend.onnx.operators.microsoft import normal_embeddings, transposed
 from weft.relax.frontend.onnx.operators.microsoft_attention import FILTER, attention_of
 from weft.relax.frontend.onnx.operators.quantization import (
     dequantize_linear,
@@ -229,18 +229,37 @@ def _scaled(
     return emit(op.multiply(product.expr, scale))
 
 
-def _channels_first(context: Context, channels_last: int) -> None:
-    if channels_last:
-        context.fail("its attribute channels_last=1 is not supported; export channels first")
+def _to_first(context: Context, x: Value) -> Value:
+    """An image (batch, ..., channels) as (batch, channels, ...)."""
+    rank = context.rank(x, "x")
+    return context.value(op.permute_dims(x.expr, [0, rank - 1, *range(1, rank - 1)]), x.elem)
+
+
+def _to_last(context: Context, x: Value) -> Value:
+    """And back."""
+    rank = context.rank(x, "x")
+    return context.value(op.permute_dims(x.expr, [0, *range(2, rank), 1]), x.elem)
 
 
 @converter("QLinearConv", domain=MICROSOFT)
 def qlinear_conv(
-    context: Context, *values: Value | None, channels_last: int = 0, **attributes: Attribute
+    context: Context,
+    x: Value,
+    *values: Value | None,
+    channels_last: int = 0,
+    **attributes: Attribute,
 ) -> Value:
-    """That of ONNX."""
-    _channels_first(context, channels_last)
-    return context.apply("QLinearConv", [*values], attributes)
+    """That of ONNX, also of images whose channels stand last; weights stand as there."""
+    if not channels_last:
+        return context.apply("QLinearConv", [x, *values], attributes)
+    image = context.apply("QLinearConv", [_to_first(context, x), *values], attributes)
+    return _to_last(context, image)
+
+
+@converter("NhwcMaxPool", domain=MICROSOFT)
+def max_pool_channels_last(context: Context, x: Value, **attributes: Attribute) -> Value:
+    """MaxPool of images whose channels stand last."""
+    return _to_last(context, context.apply("MaxPool", [_to_first(context, x)], attributes))
 
 
 # Dequantized, computed, quantized
@@ -271,10 +290,13 @@ def _enter_quantized(name: str, count: int) -> None:
         channels_last: int = 0,
         **attributes: Attribute,
     ) -> Value:
-        _channels_first(context, channels_last)
         triples = [values[3 * index : 3 * index + 3] for index in range(count)]
         real = [context.value(_dequantized(context, *triple)) for triple in triples]
+        if channels_last:
+            real = [_to_first(context, item) for item in real]
         result = context.apply(name, [*real], attributes, opset)
+        if channels_last:
+            result = _to_last(context, result)
         scale, zero = (*values[3 * count :], None)[:2]
         assert scale is not None
         return quantize_linear(context, result, scale, zero)
@@ -301,6 +323,40 @@ def qlinear_where(context: Context, condition: Value, *values: Value | None) -> 
     chosen = context.value(op.where(condition.expr, *real))
     scale, zero = (*values[6:], None)[:2]
     return quantize_linear(context, chosen, expect(scale, Value), zero)
+
+
+# Embeddings
+
+
+@converter("QEmbedLayerNormalization", domain=MICROSOFT)
+def quantized_embed_layer_norm(
+    context: Context,
+    ids: Value,
+    segments: Value | None,
+    words: Value,
+    positions: Value,
+    kinds: Value | None,
+    gamma: Value,
+    beta: Value,
+    mask: Value | None,
+    *steps: Value | None,
+    epsilon: float = 1e-12,
+) -> list[Expr]:
+    """EmbedLayerNormalization of quantized tables, whose rows become numbers when it runs."""
+    length = context.shape(ids, "input_ids")[1]
+    here = op.strided_slice(positions.expr, [0], [0], [length])
+    rows = [context.apply("Gather", [words, ids], {}), context.value(here, positions.elem)]
+    if kinds is not None and segments is not None:
+        rows.append(context.apply("Gather", [kinds, segments], {}))
+    *terms, scale, shift = (
+        _dequantized(context, value, *steps[place::5])
+        for value, place in zip([*rows, gamma, beta], [*range(len(rows)), 3, 4], strict=True)
+    )
+    total = terms[0]
+    for term in terms[1:]:
+        total = context.emit(op.add(total, term))
+    norm = context.value(scale), context.value(shift)
+    return normal_embeddings(context, ids, total, norm, mask, epsilon)[:2]
 
 
 # Attention

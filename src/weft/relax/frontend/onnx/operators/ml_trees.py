@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -63,7 +63,14 @@ class Ensemble:
         context.fail("the branches of a tree go round in a ring")
 
     def scores(self, context: Context, x: Value, count: int, aggregate: str) -> Expr:
-        """The scores (rows, count) of an input, in the type of the weights."""
+        """The scores (rows, count) of an input, in the type of the weights, or the wider input's.
+
+        float32 would move doubles across splits, and make scores equal that are not.
+        """
+        if x.dtype == "float64" and str(self.splits.dtype) == "float32":
+            wide = [table.astype("float64") for table in (self.splits, self.weights)]
+            doubles = replace(self, splits=wide[0], weights=wide[1])
+            return doubles.scores(context, x, count, aggregate)
         if aggregate not in AGGREGATES:
             context.fail(f"aggregate: expected {', '.join(AGGREGATES)}, got {aggregate!r}")
         rows = context.as_type(as_rows(context, x), str(self.splits.dtype))
@@ -163,8 +170,12 @@ def _modes(context: Context, given: Tables, count: int) -> Array:
     return modes
 
 
-def _of_nodes(context: Context, given: Tables, kind: str) -> Ensemble:
-    """The tables of TreeEnsembleClassifier and -Regressor: ``kind`` is ``class`` or ``target``."""
+def _of_nodes(context: Context, given: Tables, kind: str, has_one: bool = False) -> Ensemble:
+    """The tables of TreeEnsembleClassifier and -Regressor: ``kind`` is ``class`` or ``target``.
+
+    Where there ``has_one`` target only, a leaf's first score counts, as in ONNX Runtime: skl2onnx
+    writes the number of a leaf as often as there are classes.
+    """
     trees_of, numbers = _ints(given, "nodes_treeids"), _ints(given, "nodes_nodeids")
     count = len(trees_of)
     modes = _modes(context, given, count)
@@ -187,11 +198,15 @@ def _of_nodes(context: Context, given: Tables, kind: str) -> Ensemble:
     roots = np.nonzero(~is_child)[0]
     if len(_distinct(trees_of[roots])) != len(roots) or len(roots) != len(places.trees_of):
         context.fail("expected one root of every tree, found nodes without a parent beside it")
-    return _with_leaves(context, given, kind, (nodes, roots, places))
+    return _with_leaves(context, given, kind, (nodes, roots, places), has_one)
 
 
 def _with_leaves(
-    context: Context, given: Tables, kind: str, walked: tuple[Array, Array, _Places]
+    context: Context,
+    given: Tables,
+    kind: str,
+    walked: tuple[Array, Array, _Places],
+    has_one: bool,
 ) -> Ensemble:
     """The tables with the scores of the leaves, those of a leaf side by side."""
     nodes, roots, places = walked
@@ -201,6 +216,8 @@ def _with_leaves(
     order = np.argsort(leaves, kind="stable")
     is_leaf = nodes[:, trees.MODE] == trees.LEAF
     order = order[is_leaf[leaves[order]]]
+    if has_one and len(order):
+        order = order[np.diff(leaves[order], prepend=-1) > 0]
     at = np.nonzero(is_leaf)[0]
     nodes[at, trees.YES] = np.searchsorted(leaves[order], at, "left")
     nodes[at, trees.NO] = np.searchsorted(leaves[order], at, "right")
@@ -230,7 +247,7 @@ def tree_ensemble_regressor(
     **given: Attribute,
 ) -> Expr:
     """The sum (mean, least, greatest) of what the leaves give each target."""
-    ensemble = _of_nodes(context, given, "target")
+    ensemble = _of_nodes(context, given, "target", n_targets == 1)
     scores = ensemble.scores(context, x, n_targets, aggregate_function)
     scores = _with_base(context, scores, _floats(given, "base_values"), n_targets)
     return transformed(context, context.as_type(scores, "float32"), post_transform)
@@ -266,15 +283,16 @@ def tree_ensemble_classifier(
     used = _distinct(ensemble.targets)
     if len(names) != 2 or len(used) != 1:
         scores = ensemble.scores(context, x, len(names), "SUM")
-        scores = context.as_type(_with_base(context, scores, base, len(names)), "float32")
-        place = greatest(context, scores)
-        return [labels(context, place, names), transformed(context, scores, post_transform)]
+        scores = _with_base(context, scores, base, len(names))
+        place, shares = greatest(context, scores), context.as_type(scores, "float32")
+        return [labels(context, place, names), transformed(context, shares, post_transform)]
     is_share = bool((ensemble.weights >= 0).all())
     scores = ensemble.scores(context, x, 2, "SUM")
     number = int(used[0])
     score = context.emit(op.strided_slice(scores, [1], [number], [number + 1]))
-    score = context.as_type(_with_base(context, score, base, 1), "float32")
+    score = _with_base(context, score, base, 1)
     place = above(context, score, 0.5 if is_share else 0.0)
+    score = context.as_type(score, "float32")
     if number == 0:
         pair = two_scores(context, score, post_transform, is_share=is_share)
     else:  # the other class has the score 0

@@ -18,6 +18,7 @@ from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.protos import SparseTensorProto
 from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.run_axes import shape_with_axes
 from weft.relax.frontend.onnx.tensors import dense_array
 from weft.relax.frontend.onnx.value import (
     Array,
@@ -220,7 +221,9 @@ def unsqueeze_attribute(context: Context, x: Value, *, axes: Sequence[int]) -> E
 
 @converter("Unsqueeze", since=13)
 def unsqueeze(context: Context, x: Value, axes: Value) -> Expr:
-    """With axes of size 1."""
+    """With axes of size 1; where they are depends on the run if they are not known."""
+    if axes.known is None and x.rank >= 0:
+        return reshaped(context, x, shape_with_axes(context, x, axes), True)
     return context.emit(op.expand_dims(x.expr, context.ints(axes, "axes")))
 
 
