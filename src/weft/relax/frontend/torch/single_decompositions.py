@@ -22,7 +22,9 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from weft.relax.frontend.torch.capture import EXPORTING
+from weft.relax.frontend.torch.kept_tensors import copied_graph
 from weft.relax.frontend.torch.operator_list import operators_listed_once
+from weft.relax.frontend.torch.own_decompositions import OWN_DECOMPOSITIONS
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.translate import is_known
 
@@ -46,11 +48,8 @@ def decomposed_one_by_one(
     ]
     if not missing:
         return graph_module
-    graph = fx.Graph()
-    graph.output(graph.graph_copy(graph_module.graph, {}))
+    graph = copied_graph(graph_module)
     nodes = [*graph.nodes]
-    for node, original in zip(nodes, graph_module.graph.nodes, strict=True):
-        node.name = original.name  # torch calls the copy of an input named as a builtin otherwise
     with EXPORTING, warnings.catch_warnings(), operators_listed_once(), torch.no_grad():
         warnings.simplefilter("ignore")  # torch's own deprecations
         table = decompositions_but(converters)
@@ -61,12 +60,13 @@ def decomposed_one_by_one(
 
 
 def decompositions_but(converters: Mapping[str, Converter]) -> Decompositions:
-    """torch's decompositions of the operators that have no converter."""
+    """Decompositions of the operators that have no converter: torch's, and those it lacks."""
     table = torch.export.default_decompositions()
     for overload in list(table.keys()):
         if overload_name(overload) in converters:
             table.pop(overload)
-    return dict(table)
+    own = OWN_DECOMPOSITIONS.items()
+    return dict(table) | {key: new for key, new in own if overload_name(key) not in converters}
 
 
 def _replaced(node: fx.Node, table: Decompositions) -> bool:
