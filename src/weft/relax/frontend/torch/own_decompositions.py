@@ -137,7 +137,7 @@ def multilabel_margin_loss_forward(
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution along the first axis of (time, batch, channel)."""
     turned = functional.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
-    return turned.permute(2, 0, 1)
+    return turned.permute(2, 0, 1).contiguous()
 
 
 OWN_DECOMPOSITIONS: Final[Mapping[torch._ops.OperatorBase, Callable[..., object]]] = {
