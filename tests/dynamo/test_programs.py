@@ -113,6 +113,30 @@ def test_the_step_of_an_optimiser():
     torch.testing.assert_close(mine, its)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"is_causal": True}, {"enable_gqa": True, "scale": 0.3}, {"attn_mask": True}],
+)
+def test_gradients_of_attention(options):
+    heads = 2 if "enable_gqa" in options else 4
+    shapes = (2, 4, 5, 8), (2, heads, 6, 8), (2, heads, 6, 8)
+    if "is_causal" in options:
+        shapes = (2, 4, 5, 8), (2, 4, 5, 8), (2, 4, 5, 8)
+    if "attn_mask" in options:
+        options = {"attn_mask": torch.rand(5, 6) > 0.4}
+    gradients = []
+    for attention in (
+        torch.compile(nn.functional.scaled_dot_product_attention, backend="weft"),
+        nn.functional.scaled_dot_product_attention,
+    ):
+        torch.manual_seed(1)
+        sides = [torch.randn(shape, requires_grad=True) for shape in shapes]
+        result = attention(*sides, **options)
+        (result * torch.linspace(-1, 1, 8)).sum().backward()
+        gradients.append([result, *(side.grad for side in sides)])
+    torch.testing.assert_close(*gradients)
+
+
 def test_a_ragged_nested_tensor_runs_in_torch():
     rows = [torch.randn(2, 3), torch.randn(4, 3)]
     x = torch.nested.nested_tensor(rows, layout=torch.jagged)

@@ -147,17 +147,6 @@ def test_uneven_factors_of_symbolic_extents():
     check_model(model, torch.randn(1, 2, 8, 8), dynamic_shapes=(({2: n},),))
 
 
-def test_a_loss_whose_decomposition_in_torch_counts_what_is_not_given():
-    rows = [[0, 1, -1, 2, 3], [-1] * 5, [0, 1, 2, 3, 4], [3, 3, 1, -1, 2]]
-
-    def losses(x, y):
-        each = F.multilabel_margin_loss(x, y, reduction="none")
-        one = F.multilabel_margin_loss(x[0], y[0], reduction="sum")
-        return each, one, F.multilabel_margin_loss(x, y)
-
-    check_model(Applied(losses), torch.randn(4, 5), torch.tensor(rows))
-
-
 def test_a_convolution_along_time_batch_and_channels():
     check_model(
         Applied(lambda x, w, b: torch.conv_tbc(x, w, b, 1)),

@@ -1,4 +1,4 @@
-"""Operators of torch in terms of others, where torch's decomposition is wrong or missing.
+"""Operators of torch in terms of others, for which torch has no decomposition.
 
 In eval mode ``TransformerEncoderLayer`` and ``MultiheadAttention`` call one operator for all that
 they do, which torch.export avoids and torch.compile does not.
@@ -111,27 +111,38 @@ def transformer_encoder_layer(
     return second_norm(x + feed_forward(x))
 
 
-def multilabel_margin_loss_forward(
-    self: Tensor, target: Tensor, reduction: int
-) -> tuple[Tensor, Tensor]:
-    """(loss, which classes are right): hinges of all wrong classes below each right one.
-
-    The right classes of a row end at its first -1. torch's own decomposition takes class 0 for
-    every place after that.
-    """
-    scores, classes = torch.atleast_2d(self), torch.atleast_2d(target)
-    is_given = (classes < 0).to(torch.int64).cumsum(-1) == 0
-    places = torch.where(is_given, classes, 0)
-    numbers = torch.arange(scores.shape[-1], device=self.device)
-    is_right = ((numbers == places.unsqueeze(-1)) & is_given.unsqueeze(-1)).any(1)
-    right = scores.gather(1, places).unsqueeze(-1)
-    hinges = (1 - right + scores.unsqueeze(1)).clamp(min=0)
-    counted = is_given.unsqueeze(-1) & ~is_right.unsqueeze(1)
-    loss = torch.where(counted, hinges, 0).sum((1, 2)) / scores.shape[-1]
-    loss = loss.reshape(target.shape[:-1])
-    if reduction:
-        loss = loss.mean() if reduction == 1 else loss.sum()
-    return loss, is_right.to(self.dtype).reshape(target.shape)
+def flash_attention_backward(
+    grad_out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of attention with respect to queries, keys and values (Dao et al., 2022)."""
+    kind, heads = logsumexp.dtype, key.shape[1]
+    groups = query.shape[1] // heads
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    q, gradient = query.to(kind), grad_out.to(kind)
+    k, v = (side.to(kind).repeat_interleave(groups, 1) for side in (key, value))
+    scores = q @ k.transpose(-2, -1) * factor
+    if attn_mask is not None:
+        scores = scores + attn_mask.to(kind)
+    if is_causal:
+        later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    weights = torch.where(scores.isneginf(), 0.0, (scores - logsumexp.unsqueeze(-1)).exp())
+    whole = (gradient * out.to(kind)).sum(-1, keepdim=True)
+    through = weights * (gradient @ v.transpose(-2, -1) - whole) * factor
+    sides = through.transpose(-2, -1) @ q, weights.transpose(-2, -1) @ gradient
+    grad_key, grad_value = (side.unflatten(1, (heads, groups)).sum(2) for side in sides)
+    grad_query = (through @ k).to(query.dtype)
+    return grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype)
 
 
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
@@ -143,7 +154,7 @@ def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor
 OWN_DECOMPOSITIONS: Final[Mapping[torch._ops.OperatorBase, Callable[..., object]]] = {
     ATEN._native_multi_head_attention.default: native_multi_head_attention,
     ATEN._transformer_encoder_layer_fwd.default: transformer_encoder_layer,
-    ATEN.multilabel_margin_loss_forward.default: multilabel_margin_loss_forward,
+    ATEN._scaled_dot_product_flash_attention_for_cpu_backward.default: flash_attention_backward,
     ATEN.conv_tbc.default: conv_tbc,
 }
 """Overload -> a function of its arguments that calls other operators."""
