@@ -70,7 +70,6 @@ def test_it_is_called_like_the_model(net, compiled):
         close(found["rest"][1][0], expected["rest"][1][0])
 
 
-
 class SaysMore(torch.nn.Module):
     """Results that are the same in each call."""
 

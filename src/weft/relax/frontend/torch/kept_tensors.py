@@ -181,11 +181,11 @@ class Assignments:
                 item.note(value)
             assign(module, name, value)
 
-        torch.nn.Module.__setattr__ = noting  # type: ignore[method-assign] # put back below
+        torch.nn.Module.__setattr__ = noting
         try:
             yield
         finally:
-            torch.nn.Module.__setattr__ = assign  # type: ignore[method-assign] # as it was
+            torch.nn.Module.__setattr__ = assign
 
     def changed(self, program: torch.export.ExportedProgram) -> list[Kept]:
         """What the program reads and the trace changed, but not the program, or only a constant.

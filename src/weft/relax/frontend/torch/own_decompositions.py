@@ -65,7 +65,7 @@ def native_multi_head_attention(
     return joined, weights.mean(1) if need_weights and average_attn_weights else weights
 
 
-def transformer_encoder_layer(
+def transformer_encoder_layer(  # noqa: PLR0913 - the schema of torch
     src: Tensor,
     embed_dim: int,
     num_heads: int,
