@@ -156,3 +156,25 @@ def test_a_kept_tensor_that_grows_is_refused():
     told = r"keeps rows .* from \[1, 3\] of float32 to \[2, 3\] of float32; make it an input and"
     with pytest.raises(UnsupportedError, match=told):
         weft.compile(Growing(), (torch.randn(1, 3),), cache=False)
+
+
+class InADict(nn.Module):
+    """An item of a dict that becomes another tensor."""
+
+    def __init__(self, reads=True):
+        super().__init__()
+        self.reads = reads
+        self.kept = {"mean": torch.zeros(3), "pair": (torch.ones(3), torch.ones(3))}
+
+    def forward(self, x):
+        before = self.kept["mean"] if self.reads else 0
+        self.kept["mean"] = before * 0.5 + x
+        return self.kept["mean"] + 1
+
+
+def test_another_tensor_in_a_dict_is_refused_where_it_is_read():
+    x = torch.randn(3)
+    told = r"another tensor in the place of one of \[3\] of float32.*tensor\.copy_\(value\)"
+    with pytest.raises(UnsupportedError, match=told):
+        weft.compile(InADict(), (x,), cache=False)
+    torch.testing.assert_close(weft.compile(InADict(False), (x,), cache=False)(x), x + 1)

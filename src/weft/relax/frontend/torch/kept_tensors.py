@@ -224,6 +224,23 @@ class Assignments:
             hook.remove()
 
 
+def refuse_replaced(
+    program: torch.export.ExportedProgram, replaced: Sequence[torch.Tensor]
+) -> None:
+    """Raise UnsupportedError if a program reads a tensor for which the model keeps another then."""
+    inputs = {node.name for node in program.graph.nodes if node.users}
+    for spec in program.graph_signature.input_specs:
+        held = program.constants.get(spec.target)
+        if spec.kind is not InputKind.CONSTANT_TENSOR or spec.arg.name not in inputs:
+            continue
+        if any(held is tensor for tensor in replaced):
+            raise UnsupportedError(
+                f"from_exported_program: the model puts another tensor in the place of one of "
+                f"{_told(held)}, which it keeps in a list, a dict or an object and reads in the "
+                "next call; write into it (tensor.copy_(value)), or make it a buffer"
+            )
+
+
 def _told(tensor: torch.Tensor) -> str:
     return f"{list(tensor.shape)} of {str(tensor.dtype).removeprefix('torch.')}"
 
