@@ -101,16 +101,22 @@ def vector_norm(context: Context, self: ComplexTensor, *args: Value, **keywords:
     return CONVERTERS["aten.linalg_vector_norm.default"](context, lengths, *args, **keywords)
 
 
+def _side(context: Context, value: ComplexOperand, imaginary: bool) -> Value:
+    """The real or the imaginary part, as an operand of real operators."""
+    side = part(value, imaginary)
+    return context.emit(side) if isinstance(side, Expr) else side
+
+
 @complex_converter("aten.eq.Tensor", "aten.eq.Scalar")
 def equal(context: Context, self: ComplexOperand, other: ComplexOperand) -> Expr:
     """Whether both parts are equal."""
-    is_same = (
-        context.emit(
-            expect(CONVERTERS["aten.eq.Tensor"](context, part(self, side), part(other, side)), Expr)
-        )
+    compare = CONVERTERS["aten.eq.Tensor"]
+    real, imaginary = (
+        compare(context, _side(context, self, side), _side(context, other, side))
         for side in (False, True)
     )
-    return op.logical_and(*is_same)
+    both = (context.emit(expect(item, Expr)) for item in (real, imaginary))
+    return op.logical_and(*both)
 
 
 @complex_converter("aten.ne.Tensor", "aten.ne.Scalar")
