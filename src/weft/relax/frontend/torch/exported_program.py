@@ -319,7 +319,7 @@ class _ProgramBuilder:
         return [
             number_output(value)
             for value, spec in zip(results, specs, strict=True)
-            if not is_fixed(spec)
+            if value is not None and not is_fixed(spec)
         ]
 
     def _input_names(self) -> tuple[str | None, ...]:

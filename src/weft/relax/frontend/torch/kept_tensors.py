@@ -43,15 +43,21 @@ class Kept:
         if value is not self.held and value is not self.tensor:
             self.assigned = value
 
-    def check(self, path: str) -> None:
-        """Raise UnsupportedError if a tensor of another shape or type was assigned."""
+    def is_assigned(self, path: str) -> bool:
+        """Whether a tensor of this type was assigned: another type is a cast for a call.
+
+        Raises UnsupportedError for one of another shape.
+        """
         new, old = self.assigned, self.tensor
-        if new is not None and (new.shape != old.shape or new.dtype != old.dtype):
+        if new is None or new.dtype != old.dtype:
+            return False
+        if new.shape != old.shape:
             raise UnsupportedError(
                 f"from_exported_program: the model keeps {path} from call to call and changes its "
-                f"shape or type, from {_told(old)} to {_told(new)}; make it an input and a result "
+                f"shape from {list(old.shape)} to {list(new.shape)}; make it an input and a result "
                 "of forward"
             )
+        return True
 
     def write_back(self) -> None:
         """Write what was assigned into the tensor that stood there, and put that back."""
@@ -190,7 +196,7 @@ class Assignments:
     def changed(self, program: torch.export.ExportedProgram) -> list[Kept]:
         """What the program reads and the trace changed, but not the program, or only a constant.
 
-        Raises UnsupportedError for an attribute that got a tensor of another shape or type.
+        Raises UnsupportedError for an attribute that got a tensor of another shape.
         """
         inputs = {node.name for node in program.graph.nodes if node.users}
         specs = program.graph_signature.input_specs
@@ -200,8 +206,7 @@ class Assignments:
         changed = []
         for path in sorted(read & self.kept.keys() - buffers):
             item = self.kept[path]
-            item.check(path)
-            if item.assigned is not None or path in constants:
+            if item.is_assigned(path) or path in constants:
                 changed.append(item)
         return changed
 
@@ -222,27 +227,6 @@ class Assignments:
                 yield
         finally:
             hook.remove()
-
-
-def refuse_replaced(
-    program: torch.export.ExportedProgram, replaced: Sequence[torch.Tensor]
-) -> None:
-    """Raise UnsupportedError if a program reads a tensor for which the model keeps another then."""
-    inputs = {node.name for node in program.graph.nodes if node.users}
-    for spec in program.graph_signature.input_specs:
-        held = program.constants.get(spec.target)
-        if spec.kind is not InputKind.CONSTANT_TENSOR or spec.arg.name not in inputs:
-            continue
-        if any(held is tensor for tensor in replaced):
-            raise UnsupportedError(
-                f"from_exported_program: the model puts another tensor in the place of one of "
-                f"{_told(held)}, which it keeps in a list, a dict or an object and reads in the "
-                "next call; write into it (tensor.copy_(value)), or make it a buffer"
-            )
-
-
-def _told(tensor: torch.Tensor) -> str:
-    return f"{list(tensor.shape)} of {str(tensor.dtype).removeprefix('torch.')}"
 
 
 @contextmanager

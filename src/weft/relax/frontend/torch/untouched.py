@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import torch
 from torch.nn.parameter import is_lazy
-from torch.utils import _pytree as pytree
 
 _DICTS: Final = (OrderedDict, defaultdict, dict)
 _SEQUENCES: Final = (list, deque)
@@ -33,22 +32,17 @@ _MOST: Final = 1_000_000
 
 
 @contextmanager
-def untouched(model: torch.nn.Module) -> Iterator[list[torch.Tensor]]:
-    """Put back, at the end, the state of a module and of what it holds.
-
-    Gives a list that has, in the end, the tensors in whose places others had come.
-    """
+def untouched(model: torch.nn.Module) -> Iterator[None]:
+    """Put back, at the end, the state of a module and of what it holds."""
     is_module = isinstance(model, torch.nn.Module)
     if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
-        yield []  # a lazy module becomes another one at its first call
+        yield  # a lazy module becomes another one at its first call
         return
     modules = [*model.modules()]
     state = _State([*map(vars, modules), *modules])
-    replaced: list[torch.Tensor] = []
     try:
-        yield replaced
+        yield
     finally:
-        replaced += state.replaced()
         state.restore()
 
 
@@ -100,18 +94,6 @@ class _State:
         self.attributes.append((value, attributes))
         own = getattr(value, "__dict__", None)
         return [*kind.__mro__, *attributes.values(), *([own] if isinstance(own, dict) else [])]
-
-    def replaced(self) -> list[torch.Tensor]:
-        """The tensors in lists, dicts and attributes in whose places other values are."""
-        pairs = [
-            (value, dict.get(items, key, _UNSET))
-            for items, before in self.dicts
-            for key, value in before.items()
-        ]
-        for sequence, content in self.sequences:
-            pairs += zip(content, _base(sequence, _SEQUENCES).__iter__(sequence), strict=False)
-        gone = [before for before, after in pairs if after is not before]
-        return [item for item in pytree.tree_leaves(gone) if isinstance(item, torch.Tensor)]
 
     def restore(self) -> None:
         """Make everything hold what it held, in place; what did not change is not written to."""
