@@ -198,7 +198,9 @@ class Assignments:
 
         Raises UnsupportedError for an attribute that got a tensor of another shape.
         """
-        inputs = {node.name for node in program.graph.nodes if node.users}
+        live = copied_graph(program.graph_module)
+        live.eliminate_dead_code()
+        inputs = {node.name for node in live.nodes if node.users}
         specs = program.graph_signature.input_specs
         read = {item.target for item in specs if item.kind in _HELD and item.arg.name in inputs}
         constants = written(program, InputKind.CONSTANT_TENSOR)
