@@ -70,6 +70,23 @@ def test_it_is_called_like_the_model(net, compiled):
         close(found["rest"][1][0], expected["rest"][1][0])
 
 
+class SaysMore(torch.nn.Module):
+    """Results that are the same in each call."""
+
+    def forward(self, x):
+        return {"y": x + 1, "scale": 2.5, "kind": "sum", "is_scaled": True, "rank": 2, "no": None}
+
+
+def test_results_that_are_fixed(tmp_path):
+    x = torch.randn(2, 3)
+    compiled = weft.compile(SaysMore(), (x,), cache=False)
+    compiled.save(tmp_path / "model.weft")
+    for model in (compiled, weft.runtime.load(tmp_path / "model.weft")):
+        found = dict(model(x))
+        torch.testing.assert_close(torch.as_tensor(found.pop("y")), x + 1)
+        assert found == {"scale": 2.5, "kind": "sum", "is_scaled": True, "rank": 2, "no": None}
+
+
 def test_arrays_in_arrays_out(net, compiled):
     x, batch = example()
     found = compiled(x.numpy(), {"a": [batch["a"][0].numpy()]})

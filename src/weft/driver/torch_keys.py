@@ -22,6 +22,7 @@ from torch import fx
 from weft.driver.sources import Request
 from weft.relax.frontend.dynamic_dim import hint_of, is_named_dim
 from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.kept_tensors import has_kept_tensors
 from weft.support.config import usable_processors
 from weft.support.files import open_regular
 
@@ -41,6 +42,8 @@ def key_of_module(request: Request) -> bytes | None:
         return None
     program = capture(request.model, request.args, request.kwargs, request.dynamic_shapes)
     request.intermediate["program"] = program
+    if has_kept_tensors(request.model, program):
+        return None
     try:
         arguments = _described((request.args, dict(request.kwargs), request.dynamic_shapes))
         called = repr((_called(request.model), arguments))

@@ -20,7 +20,11 @@ from torch.utils import _pytree as pytree
 from weft.driver.sources import Imported, Request
 from weft.relax.frontend.torch.capture import EXPORTING, capture
 from weft.relax.frontend.torch.dim_names import named_extents
-from weft.relax.frontend.torch.exported_program import ImportedProgram, import_exported_program
+from weft.relax.frontend.torch.exported_program import (
+    ImportedProgram,
+    import_exported_program,
+    is_fixed,
+)
 from weft.runtime.model.signature import (
     ABSENT,
     Parameter,
@@ -46,7 +50,11 @@ def import_torch_module(request: Request) -> Imported:
     program = request.intermediate.pop("program", None)
     if program is None:
         program = capture(model, request.args, request.kwargs, request.dynamic_shapes)
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    tensors = {
+        **program.constants,
+        **dict(model.named_parameters()),
+        **dict(model.named_buffers()),
+    }
     return _imported(program, request, type(model).__name__, tensors, model.forward)
 
 
@@ -155,8 +163,8 @@ class _Call:
         for spec in graph.output_specs:
             if spec.kind is not OutputKind.USER_OUTPUT:
                 continue
-            if isinstance(spec.arg, ConstantArgument) and spec.arg.value is None:
-                yield ("value", None)
+            if isinstance(spec.arg, ConstantArgument) and is_fixed(spec):
+                yield ("value", spec.arg.value)
             else:
                 yield ("leaf", number)
                 number += 1

@@ -9,7 +9,8 @@ from torch import fx
 
 from weft.driver.build import relax_build
 from weft.driver.pipeline import Pipeline
-from weft.relax.frontend.torch.aten_graph import ImportedGraph
+from weft.dynamo.layout import layout_of
+from weft.relax.frontend.torch.aten_graph import ImportedGraph, is_token
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.signature import Parameter, Signature
 from weft.target.target import TargetLike
@@ -18,8 +19,8 @@ from weft.target.target import TargetLike
 class GraphCall:
     """Calls ``main`` of an imported graph; arguments and results share memory with torch's tensors.
 
-    Complex ones do not: they are passed as their real and imaginary parts. Results get the strides
-    that torch deduced, as later operations in PyTorch may view them.
+    Complex ones do not: they are passed as their real and imaginary parts. Results are laid out as
+    torch deduced.
     """
 
     def __init__(
@@ -32,7 +33,8 @@ class GraphCall:
         nodes = list(graph_module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
         self._taken = tuple(
-            isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt) for node in placeholders
+            isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt) and not is_token(node)
+            for node in placeholders
         )
         names = [parameter.name_hint for parameter in imported.mod["main"].params]
         self._places = imported.results
@@ -48,10 +50,10 @@ class GraphCall:
         self._model = CompiledModel(relax_build(imported.mod, target, None, pipeline), signature)
         results = nodes[-1].args[0]
         results = results if isinstance(results, list | tuple) else (results,)
-        self._strided = tuple(
-            (index, strides)
-            for index, strides in enumerate(map(_strides, results))
-            if strides is not None
+        fakes = [item.meta.get("val") if isinstance(item, fx.Node) else None for item in results]
+        layouts = [layout_of(fake) if torch.is_tensor(fake) else None for fake in fakes]
+        self._laid_out = tuple(
+            (index, layout) for index, layout in enumerate(layouts) if layout is not None
         )
 
     def __call__(self, *args: object) -> list[torch.Tensor]:
@@ -59,10 +61,8 @@ class GraphCall:
         taken = (arg for arg, is_taken in zip(args, self._taken, strict=True) if is_taken)
         parts = self._model(*(part for arg in taken for part in _parts(arg)))
         results = [_joined([parts[i] for i in places]) for places in self._places]
-        for index, strides in self._strided:
-            compact = results[index]
-            shaped = torch.empty_strided(compact.shape, strides, dtype=compact.dtype)
-            results[index] = shaped.copy_(compact)
+        for index, layout in self._laid_out:
+            results[index] = layout.of(results[index])
         return results
 
 
@@ -78,12 +78,3 @@ def _parts(arg: object) -> tuple[object, ...]:
 def _joined(parts: list[torch.Tensor]) -> Any:
     """A result of the graph: None has no part, a complex tensor has two."""
     return torch.complex(*parts) if len(parts) > 1 else parts[0] if parts else None
-
-
-def _strides(result: object) -> tuple[int, ...] | None:
-    """The strides that a result must have; None if those of a compact tensor are right."""
-    fake = result.meta.get("val") if isinstance(result, fx.Node) else None
-    if not isinstance(fake, torch.Tensor) or fake.is_contiguous():
-        return None
-    strides = fake.stride()
-    return tuple(strides) if all(isinstance(step, int) for step in strides) else None

@@ -184,9 +184,32 @@ def test_norms_without_running_statistics_need_no_decomposition():
     check(program, x)
 
 
-def test_a_cell_that_torch_makes_of_changes_is_decomposed_with_the_program():
-    cell, x = nn.GRUCell(4, 5), images(3, 4)
-    check(torch.export.export(cell, (x,)), x)
+def spectrum(x, w):
+    return torch.stft(x, 16, 4, window=torch.hann_window(16), return_complex=True).abs()
+
+
+OF_CHANGES = {
+    "GRUCell": (nn.GRUCell(4, 5), (3, 4)),
+    "quantile": (Model(lambda x, w: torch.quantile(x, 0.3, dim=1)), (3, 4)),
+    "stft": (Model(spectrum), (2, 64)),
+}
+
+
+@pytest.mark.parametrize("name", OF_CHANGES)
+def test_operators_that_torch_makes_of_changes_are_decomposed_at_their_places(name, monkeypatch):
+    def whole(*_):
+        raise AssertionError("the whole program is decomposed")
+
+    monkeypatch.setattr(exported_program, "decompose", whole)
+    model, shape = OF_CHANGES[name]
+    x = images(*shape)
+    check(torch.export.export(model, (x,)), x)
+
+
+def test_both_states_of_an_lstm_cell():
+    cell, x = nn.LSTMCell(4, 5), images(3, 4)
+    for mine, its in zip(weft.compile(cell, (x,), cache=False)(x), cell(x), strict=True):
+        torch.testing.assert_close(mine, its)
 
 
 def test_symbolic_sizes_need_no_decomposition():

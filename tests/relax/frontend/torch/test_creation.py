@@ -79,6 +79,20 @@ class Sizes(torch.nn.Module):
         )  # fmt: skip
 
 
+class Made(torch.nn.Module):
+    """Tensors that torch makes of numbers by operators that have no converter."""
+
+    def forward(self, x):
+        windows = (torch.hamming_window(6, periodic=False), torch.kaiser_window(6),
+                   torch.blackman_window(6, dtype=f64), torch.bartlett_window(6))  # fmt: skip
+        frequencies = torch.fft.fftfreq(6, 0.5), torch.fft.rfftfreq(10)
+        return [x * item for item in (*windows, *frequencies)]
+
+
+def test_windows_and_frequencies():
+    check_model(Made(), torch.randn(2, 6))
+
+
 def test_symbolic_sizes():
     n = torch.export.Dim("n", min=2)
     check_model(Sizes(), torch.randn(4), dynamic_shapes=({0: n},), others=[(torch.randn(7),)])

@@ -145,3 +145,10 @@ def test_uneven_factors_of_symbolic_extents():
     n = torch.export.Dim("n", min=4, max=64)
     model = Applied(lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"))
     check_model(model, torch.randn(1, 2, 8, 8), dynamic_shapes=(({2: n},),))
+
+
+def test_a_convolution_along_time_batch_and_channels():
+    check_model(
+        Applied(lambda x, w, b: torch.conv_tbc(x, w, b, 1)),
+        torch.randn(8, 3, 9), torch.randn(2, 9, 4), torch.randn(4),
+    )  # fmt: skip

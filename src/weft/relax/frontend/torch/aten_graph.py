@@ -12,10 +12,11 @@ from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.expr import Var
-from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES, is_complex
+from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES, WITH_EFFECTS, is_complex
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
+from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import GraphTranslator, number_output
 from weft.relax.frontend.torch.values import ComplexTensor, Value
@@ -65,12 +66,22 @@ def import_aten_graph(
 def _input(node: fx.Node, symbols: SymbolTable) -> Value:
     """The parameter that a placeholder becomes; the two that a complex one becomes."""
     fake = node.meta.get("val")
+    if is_token(node):
+        return None
     if not isinstance(fake, torch.Tensor) or not is_complex(fake):
         return input_variable(node, symbols)
     info = TensorStructInfo(
         [symbols.extent(size) for size in fake.shape], dtype_name(PLANE_TYPES[fake.dtype])
     )
     return ComplexTensor(*(Var(f"{node.name}_{part}", info) for part in ("real", "imaginary")))
+
+
+def is_token(node: fx.Node) -> bool:
+    """Whether a placeholder only orders effects, such as checks: torch passes None for it."""
+    users = [*node.users]
+    return bool(users) and all(
+        overload_name(user.target) == WITH_EFFECTS and user.args[0] is node for user in users
+    )
 
 
 def _parts(value: Value) -> tuple[Value, ...]:
@@ -97,5 +108,10 @@ def input_variable(node: fx.Node, symbols: SymbolTable) -> Value:
         shape = [symbols.extent(size) for size in fake.shape]
         return Var(node.name, TensorStructInfo(shape, dtype_name(fake.dtype)))
     if isinstance(fake, torch.SymInt):
+        if fake.node.is_nested_int():
+            raise UnsupportedError(
+                f"input {node.name}: expected a number, got the length of the rows of a nested "
+                "tensor; pad it: torch.nested.to_padded_tensor(x, 0.0)"
+            )
         return Var(node.name, PrimStructInfo(value=symbols.expression(fake.node.expr)))
     return fake

@@ -24,6 +24,7 @@ from torch._dynamo.exc import UserError, UserErrorType
 from weft.relax.frontend.torch.assigned_data import assigned_data
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
+from weft.relax.frontend.torch.kept_tensors import Assignments
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.untouched import untouched
@@ -101,8 +102,13 @@ def capture(
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), untouched(model), told_shapes(), stand_ins():
-                program = _exported(model, args, kwargs, dynamic_shapes)
+            with redirect_stderr(printed), told_shapes(), stand_ins():
+                assignments = Assignments(model)
+                with untouched(model), assignments.noted():
+                    program = _exported(model, args, kwargs, dynamic_shapes)
+                if changed := assignments.changed(program):
+                    with untouched(model), assignments.written_back(model, changed):
+                        program = _exported(model, args, kwargs, dynamic_shapes)
         except TVMError:
             raise
         except Exception as error:

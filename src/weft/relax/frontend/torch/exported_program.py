@@ -9,7 +9,7 @@ from typing import Final
 
 import torch
 from torch import fx
-from torch.export.graph_signature import InputKind, InputSpec
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputSpec
 
 from weft.ir.expr import Extent
 from weft.ir.module import IRModule
@@ -25,6 +25,7 @@ from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.deferred_guards import ASSUMED_LEAST
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
+from weft.relax.frontend.torch.kept_tensors import with_kept_tensors
 from weft.relax.frontend.torch.operator_list import operators_listed_once
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import Converter
@@ -144,6 +145,7 @@ def import_exported_program(
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
     check_converters(custom_converters)
     converters = converters_with(custom_converters)
+    program = with_kept_tensors(program)
     graph_module = decomposed_one_by_one(program.graph_module, converters)
     captured = converters_as_captured(graph_module, converters)
     if captured is not None:
@@ -312,8 +314,13 @@ class _ProgramBuilder:
         return [by_name[name] for name in wanted]
 
     def _results(self, results: Sequence[Value]) -> list[Expr]:
-        """The results that are tensors or numbers; None is left to the caller's structure."""
-        return [number_output(value) for value in results if value is not None]
+        """The results that ``main`` gives."""
+        specs = self.program.graph_signature.output_specs
+        return [
+            number_output(value)
+            for value, spec in zip(results, specs, strict=True)
+            if value is not None and not is_fixed(spec)
+        ]
 
     def _input_names(self) -> tuple[str | None, ...]:
         return tuple(
@@ -348,6 +355,14 @@ class _ProgramBuilder:
                 low = int(limits.lower)
                 bounds[variable.name] = (0 if low == ASSUMED_LEAST else low, high)
         return bounds
+
+
+def is_fixed(result: OutputSpec) -> bool:
+    """Whether a result is None, a text or a fraction in every call, which no function computes.
+
+    The caller's structure holds it.
+    """
+    return isinstance(result.arg, ConstantArgument) and not isinstance(result.arg.value, int)
 
 
 def tensor_nodes(program: torch.export.ExportedProgram) -> list[fx.Node]:

@@ -17,12 +17,15 @@ import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import detect_fake_mode
+from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from weft.relax.frontend.torch.capture import EXPORTING
+from weft.relax.frontend.torch.kept_tensors import copied_graph
 from weft.relax.frontend.torch.operator_list import operators_listed_once
+from weft.relax.frontend.torch.own_decompositions import OWN_DECOMPOSITIONS
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.translate import is_known
 
@@ -46,11 +49,8 @@ def decomposed_one_by_one(
     ]
     if not missing:
         return graph_module
-    graph = fx.Graph()
-    graph.output(graph.graph_copy(graph_module.graph, {}))
+    graph = copied_graph(graph_module)
     nodes = [*graph.nodes]
-    for node, original in zip(nodes, graph_module.graph.nodes, strict=True):
-        node.name = original.name  # torch calls the copy of an input named as a builtin otherwise
     with EXPORTING, warnings.catch_warnings(), operators_listed_once(), torch.no_grad():
         warnings.simplefilter("ignore")  # torch's own deprecations
         table = decompositions_but(converters)
@@ -61,12 +61,13 @@ def decomposed_one_by_one(
 
 
 def decompositions_but(converters: Mapping[str, Converter]) -> Decompositions:
-    """torch's decompositions of the operators that have no converter."""
+    """Decompositions of the operators that have no converter: torch's, and those it lacks."""
     table = torch.export.default_decompositions()
     for overload in list(table.keys()):
         if overload_name(overload) in converters:
             table.pop(overload)
-    return dict(table)
+    own = OWN_DECOMPOSITIONS.items()
+    return dict(table) | {key: new for key, new in own if overload_name(key) not in converters}
 
 
 def _replaced(node: fx.Node, table: Decompositions) -> bool:
@@ -76,6 +77,8 @@ def _replaced(node: fx.Node, table: Decompositions) -> bool:
     if free_unbacked_symbols(node.meta.get("val")):
         return False
     part = _traced(node, table)
+    if _writes(part):
+        part = _traced(node, table, functional=True)
     if any(item.op == "get_attr" for item in part.nodes):
         return False
     with node.graph.inserting_before(node):
@@ -98,18 +101,28 @@ def _inputs_of(part: fx.Graph, node: fx.Node) -> dict[fx.Node, fx.Node]:
     return dict(zip(placeholders, node.all_input_nodes, strict=True))
 
 
-def _traced(node: fx.Node, table: Decompositions) -> fx.Graph:
-    """What torch makes of one call, as a graph whose placeholders are the node's input nodes."""
+def _writes(part: fx.Graph) -> bool:
+    """Whether a graph writes to tensors."""
+    calls = [node.target for node in part.nodes if isinstance(node.target, torch._ops.OpOverload)]
+    return any(target._schema.is_mutable for target in calls)
+
+
+def _traced(node: fx.Node, table: Decompositions, functional: bool = False) -> fx.Graph:
+    """What torch makes of one call, as a graph whose placeholders are the node's input nodes.
+
+    ``functional``: without operators that write, as torch makes of recurrent cells.
+    """
 
     def call(*values: object) -> object:
         given = dict(zip(node.all_input_nodes, values, strict=True))
         args, kwargs = fx.map_arg((node.args, node.kwargs), given.__getitem__)
         return node.target(*args, **kwargs)
 
+    traced = dispatch_functionalize(call, FunctionalTensorMode()) if functional else call
     values = [item.meta["val"] for item in node.all_input_nodes]
     mode = detect_fake_mode([*values, node.meta.get("val")])
     with mode or nullcontext(), enable_python_dispatcher():
-        graph = make_fx(call, decomposition_table=table)(*values).graph
+        graph = make_fx(traced, decomposition_table=table)(*values).graph
     graph.eliminate_dead_code()
     return graph
 

@@ -31,6 +31,7 @@ from weft.relax.frontend.torch.data_numbers import (
     number_of_data,
 )
 from weft.relax.frontend.torch.dtypes import dtype_name
+from weft.relax.frontend.torch.made_of_numbers import constant_of, makes_constant
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.values import ComplexTensor, Scalar, Value
@@ -96,6 +97,7 @@ def is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
         or name in HIGHER_ORDER
         or node.target is operator.getitem
         or is_symbolic(node.meta.get("val"))
+        or makes_constant(node)
     )
 
 
@@ -180,6 +182,8 @@ class GraphTranslator:
         handler = HIGHER_ORDER.get(name)
         if handler is not None:
             return handler(self, node)
+        if name not in self.converters and makes_constant(node):
+            return self.checked(node, stored(constant_of(node), node.name))
         return self.checked(node, self.converted(node, name))
 
     def converted(self, node: fx.Node, name: str) -> Value:

@@ -134,6 +134,9 @@ def _log_sums(
     is_causal, scale = how
     shape, dtype = context.results[1]
     factor = 1 / math.sqrt(expect(context.dims(query)[-1], int)) if scale is None else scale
+    shared, heads = context.dims(query)[1], context.dims(key)[1]
+    if shared is not heads and shared != heads:
+        key = context.emit(op.repeat(key, expect(shared, int) // expect(heads, int), 1))
     products = op.matmul(query, op.permute_dims(key, [0, 1, 3, 2]), out_dtype=dtype)
     scores = context.emit(op.multiply(products, context.operand(factor, dtype)))
     if mask is not None:

@@ -298,6 +298,12 @@ def addcdiv(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: O
     return _plus_scaled(context, op.divide, value, self, tensor1, tensor2)
 
 
+@converter("prims.fma.default")
+def fma(context: Context, a: Expr, b: Expr, c: Expr) -> Expr:
+    """``a * b + c``, which optimisers of torch.compile contain."""
+    return op.add(context.emit(op.multiply(a, b)), c)
+
+
 def _plus_scaled(context: Context, function: Operator, value: Operand, *tensors: Expr) -> Expr:
     def total(x: Expr, a: Expr, b: Expr) -> Expr:
         return op.add(x, scaled(context, context.emit(function(a, b)), value))
