@@ -117,7 +117,7 @@ def test_results_are_kept_in_every_order(make, order, cores, monkeypatch):
     monkeypatch.setattr(tile_order, "best_order", best)
     target = weft.target.Target(f"llvm -vector-width=128 -num-cores={cores}")
     assert_results_are_kept(make(), target)
-    assert len(chosen) == 1
+    assert chosen
 
 
 def test_filters_that_the_cache_does_not_hold_are_read_once():

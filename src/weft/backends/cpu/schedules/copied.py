@@ -48,7 +48,7 @@ def copy_rows(
     if tiles is None or tiles < _MANY:
         return whole, each
     for load in nest.loads:
-        if load.buffer in weights or not _is_strided(nest, load, roles, sizes):
+        if not reads_apart(nest, load, roles, sizes, weights):
             continue
         size = product([int(n) if isinstance(n, IntImm) else None for n in load.buffer.shape])
         if size is None:
@@ -63,10 +63,13 @@ def copy_rows(
     return whole, each
 
 
-def _is_strided(nest: Nest, load: Access, roles: Roles, sizes: Sizes) -> bool:
-    """Whether an operand that all rows share has rows longer than a tile, read where they lie."""
+def reads_apart(
+    nest: Nest, load: Access, roles: Roles, sizes: Sizes, weights: Collection[Buffer]
+) -> bool:
+    """Whether data that all rows share has rows longer than a tile, read where they lie."""
     return (
-        roles.row is not None
+        load.buffer not in weights
+        and roles.row is not None
         and load.uses(roles.column)
         and not load.uses(roles.row)
         and load not in roles.packed

@@ -15,7 +15,7 @@ from typing import Final
 
 from weft.backends.cpu.schedules.borders import crossing
 from weft.backends.cpu.schedules.chunks import Chunks, best_chunks, likely_chunks
-from weft.backends.cpu.schedules.copied import copy_rows
+from weft.backends.cpu.schedules.copied import copy_rows, reads_apart
 from weft.backends.cpu.schedules.depth_blocks import place_blocks
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
 from weft.backends.cpu.schedules.joined import join_rows
@@ -90,7 +90,7 @@ def schedule(
         roles = roles_of(nest, weights)
         if roles is None:  # a sum of one product, whose rows are all that it had
             return False
-    sizes = _sizes(nest, roles, machine)
+    sizes = _sizes(nest, roles, weights, machine)
     streams = _streams(nest, roles, sizes, machine)
     panels = _pack(sch, nest, roles, sizes, weights)
     copies = widen_panels(sch, nest, roles, sizes, weights)
@@ -220,7 +220,7 @@ def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> boo
     size = nest.extent(roles.row)
     if size is None or not window or not set(window) <= set(whole[:-1]):
         return False
-    return size % _sizes(nest, roles, machine).rows == 0
+    return size % _sizes(nest, roles, weights, machine).rows == 0
 
 
 def place_tile(
@@ -270,17 +270,22 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
     )
 
 
-def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
+def _sizes(nest: Nest, roles: Roles, weights: Collection[Buffer], machine: Machine) -> Sizes:
     """What a tile holds of each axis."""
+
+    def share(tile: Tile) -> float | None:
+        sizes = _of_tile(tile)
+        # A copy for many tiles needs a loop around them, which is fused where tiles are shared out.
+        is_copied = any(reads_apart(nest, load, roles, sizes, weights) for load in nest.loads)
+        return None if is_copied else busiest_share(nest, roles, sizes, machine)
+
     work = _work_of(nest, roles)
     long = long_row(machine, work)
     if long is not None:
         return Sizes(long, 1, 1, 1)
     tile = decide(
         f"tile of {nest.block.name_hint}",
-        balanced_tile(
-            machine, work, lambda tile: busiest_share(nest, roles, _of_tile(tile), machine)
-        ),
+        balanced_tile(machine, work, share),
         lambda: likely_tiles(machine, work, _OTHERS),
     )
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared

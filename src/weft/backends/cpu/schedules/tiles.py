@@ -152,7 +152,7 @@ def balanced_tile(machine: Machine, work: Work, share_of: Callable[[Tile], float
     Tile(rows=4, vectors=3, lanes=8, high=1, several=1)
     """
     best = best_tile(machine, work)
-    usual = share_of(best)
+    usual = share_of(best) if machine.cores > 1 else None
     if usual is None or usual * machine.cores <= _UNEVEN:
         return best
     cycles = {
