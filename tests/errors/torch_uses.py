@@ -113,8 +113,6 @@ MODELS = {
     "a loop on data": lambda: compiled(lambda x: [x for _ in range(int(x.sum()))]),
     "numpy inside": lambda: compiled(numpy_inside),
     "its own error": lambda: compiled(raising),
-    "gives a text": lambda: compiled(lambda x: "text"),
-    "gives a text too": lambda: compiled(lambda x: (x, "text")),
     "gives an object": lambda: compiled(lambda x: object()),
     "gives a set": lambda: compiled(lambda x: {1, 2}),
     "gives a type": lambda: compiled(lambda x: (x, x.dtype)),

@@ -360,7 +360,9 @@ def test_working_memory_shrinks():
     steps = relax.get_pipeline("weft").passes
     without = [step for step in steps if step.info.name != "ReuseDyingArguments"]
     plain, less = [
-        weft.compile(bound, relax_pipeline=pipeline, cache=False).memory(x)
+        weft.compile(
+            bound, target="llvm -num-cores=1", relax_pipeline=pipeline, cache=False
+        ).memory(x)
         for pipeline in (weft.ir.transform.Sequential(without), "weft")
     ]
     assert less.arena < plain.arena
