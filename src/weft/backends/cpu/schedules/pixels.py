@@ -16,7 +16,13 @@ from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
 from weft.backends.cpu.schedules.roles import Roles, roles_of
-from weft.backends.cpu.schedules.shared_pixels import Window, is_shared, tile_of, window_of
+from weft.backends.cpu.schedules.shared_pixels import (
+    Window,
+    is_shared,
+    slides,
+    tile_of,
+    window_of,
+)
 from weft.backends.cpu.schedules.tile_loops import loops_around, loops_like, tile_reduction
 from weft.backends.cpu.schedules.tiles import even
 from weft.dlight.decisions import decide
@@ -88,8 +94,10 @@ def schedule(
     window = window_of(nest, row, machine)
     high, wide = _tile(nest, window, machine)
     shares = window is not None and high == 1 and is_shared(window, wide, machine)
-    # If LLVM unrolls the axis along the row, it keeps shared pixels in registers.
-    steps = tuple(sorted(roles.steps, key=lambda axis: _slides(nest, axis, row) == shares))
+    # If LLVM unrolls the axis along the row, it keeps shared pixels in registers. In a tile that
+    # fills them it would spill accumulators to make room.
+    along = {axis for axis in roles.steps if any(slides(load, axis, row) for load in nest.loads)}
+    steps = tuple(sorted(roles.steps, key=lambda axis: (axis in along) == shares))
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
@@ -130,16 +138,6 @@ def _keep_whole(sch: Schedule, loops: Sequence[LoopRV]) -> None:
     """
     for loop in loops:
         sch.annotate(loop, HINT, 0)
-
-
-def _slides(nest: Nest, axis: Var, row: Var) -> bool:
-    """Whether an axis of the window moves along ``row``, so that neighbouring pixels read the same.
-
-    If LLVM unrolls such an axis in a tile that fills the registers, it keeps the shared elements in
-    registers and spills accumulators to make room.
-    """
-    places = [collect(index, Var) for load in nest.loads for index in load.indices]
-    return any(axis in place and row in place for place in places)
 
 
 def _tile(nest: Nest, window: Window | None, machine: Machine) -> tuple[int, int]:

@@ -71,7 +71,7 @@ def window_of(nest: Nest, row: Var, machine: Machine) -> Window | None:
     axes = nest.result_axes()
     taps = product([nest.extent(axis) for axis in nest.reduced])
     along = [
-        (load, axis) for load in nest.loads for axis in nest.reduced if _slides(load, axis, row)
+        (load, axis) for load in nest.loads for axis in nest.reduced if slides(load, axis, row)
     ]
     if axes is None or taps is None or len(along) != 1:
         return None
@@ -80,11 +80,11 @@ def window_of(nest: Nest, row: Var, machine: Machine) -> Window | None:
     stride, dilation = load.step(row), load.step(axis)
     if not stride or not dilation:
         return None
-    window = Window(axis, taps, wide, stride, dilation, -(-channels // machine.lanes()))
-    return window
+    return Window(axis, taps, wide, stride, dilation, -(-channels // machine.lanes()))
 
 
-def _slides(load: Access, axis: Var, row: Var) -> bool:
+def slides(load: Access, axis: Var, row: Var) -> bool:
+    """Whether an axis of a window moves along ``row``, so that neighbouring windows may overlap."""
     return any(mentions(index, axis) and mentions(index, row) for index in load.indices)
 
 

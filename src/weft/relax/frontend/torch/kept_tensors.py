@@ -174,7 +174,7 @@ class Assignments:
             for name, value in {**vars(module), **module._buffers}.items()
             if isinstance(value, torch.Tensor)
         }
-        self._found = {(id(item.module), item.name): item for item in self.kept.values()}
+        self._by_place = {(id(item.module), item.name): item for item in self.kept.values()}
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -182,7 +182,7 @@ class Assignments:
         assign = torch.nn.Module.__setattr__
 
         def noting(module: torch.nn.Module, name: str, value: object) -> None:
-            item = self._found.get((id(module), name))
+            item = self._by_place.get((id(module), name))
             if item is not None and isinstance(value, torch.Tensor):
                 item.note(value)
             assign(module, name, value)

@@ -31,7 +31,7 @@ from weft.relax.frontend.torch.data_numbers import (
     number_of_data,
 )
 from weft.relax.frontend.torch.dtypes import dtype_name
-from weft.relax.frontend.torch.made_of_numbers import constant_of, makes_constant
+from weft.relax.frontend.torch.number_tensors import constant_of, makes_constant
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.values import ComplexTensor, Scalar, Value
