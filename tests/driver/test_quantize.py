@@ -51,7 +51,8 @@ def compiled_product(**options):
 
 def in_integers(x, coding, weights=W):
     """The product of what the integers stand for."""
-    q = np.clip(np.rint(x * np.float32(1 / np.float32(coding.scale))) + coding.zero_point, 0, STEPS)
+    steps = x * np.float32(1 / np.float32(coding.scale)) + np.float32(coding.zero_point)
+    q = np.clip(np.rint(steps), 0, STEPS)
     numbers, scales = quantized_weights(weights, 1, PAIR_AXIS)
     total = (q.astype("int64") - coding.zero_point) @ numbers.astype("int64")
     return total.astype("float32") * (np.float32(coding.scale) * scales)

@@ -7,7 +7,7 @@ from typing import Final
 
 from weft.codegen.llvm import integer, memory, packed, parallel, whole_registers
 from weft.codegen.llvm.builder import COLD
-from weft.codegen.llvm.convert import convert, cut, mangled, zero
+from weft.codegen.llvm.convert import convert, cut, mangled, rounded, rounds_to, zero
 from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
@@ -23,6 +23,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.building import like
+from weft.tir.lowering.clipped import is_rounded
 from weft.tir.lowering.mathematics.library import LIBRARY
 
 Handler = Callable[[Emitter, e.Call], str]
@@ -216,8 +217,14 @@ _OVERFLOW: Final = {e.Add: "sadd", e.Sub: "ssub", e.Mul: "smul"}
 
 
 def _unchecked_cast(em: Emitter, expr: e.Call) -> str:
-    """``T.unchecked_cast``: a float, known to be within an integer type, as that type."""
-    return cut(em.b, em.value(expr.args[0]), expr.args[0].dtype, expr.dtype)
+    """``T.unchecked_cast``: a float, known to be within an integer type, as that type.
+
+    A float that is rounded first takes one instruction where the processor has it.
+    """
+    value = expr.args[0]
+    if is_rounded(value) and rounds_to(em.b.context, value.dtype, expr.dtype):
+        return rounded(em.b, em.value(value.args[0]), value.dtype, expr.dtype)
+    return cut(em.b, em.value(value), value.dtype, expr.dtype)
 
 
 def _assume(em: Emitter, expr: e.Call) -> str:

@@ -37,6 +37,8 @@ class ModuleContext:
     """Whether one instruction computes any bitwise function of three operands."""
     converts_half: bool = True
     """Whether LLVM can convert between float16 and float32 (``half_bits`` where it cannot)."""
+    rounds: bool = False
+    """Whether LLVM has an instruction for the int32 that is nearest to a float32."""
     has_maximum: bool = False
     """Whether one instruction is the maximum of two floats that is NaN where either is NaN."""
     looks_up: int = 0

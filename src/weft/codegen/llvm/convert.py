@@ -104,6 +104,17 @@ def cut(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> s
     return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
 
 
+def rounds_to(context: ModuleContext, source: DataType, target: DataType) -> bool:
+    """Whether one instruction rounds floats to the nearest integers: float32 to int32."""
+    return context.rounds and (source.bits, target.bits, target.is_int) == (32, 32, True)
+
+
+def rounded(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    """The nearest integer, the even one of two, of a float that is known to be within a type."""
+    name = f"llvm.lrint.{mangled(target)}.{mangled(source)}"
+    return b.call(name, llvm_type(target), [(llvm_type(source), value)])
+
+
 def saturates(context: ModuleContext, expr: object) -> bool:
     """Whether ``expr`` is a Cast of floats to integers that ``_truncated`` does in a few
     instructions: to at most 16 bits, what is out of range becoming the nearest end.

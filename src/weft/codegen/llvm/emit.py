@@ -97,6 +97,7 @@ def emit_module(
         masked=is_rich,
         any_bits=is_rich,
         converts_half=isa.converts_half,
+        rounds=isa.rounds,
         has_maximum=isa.has_maximum,
         fused_bits=_fused_bits(isa, features),
         looks_up=first_offered(features, isa.looks_up, 0),

@@ -10,6 +10,7 @@ operands itself, and code generation prints plain instructions::
     T.shift_left(a, n)     T.Select(inside, T.shift_left(a, T.Select(inside, n, 0)), 0)
                            where inside is T.Cast("uint32", n) < 32
     T.int32(x)             T.unchecked_cast("int32", x within the range of int32)
+    T.int32(T.max(T.min(x, 9.0), 0.0))     the same, with a guard against NaN only
 
 Operations that are proved to be safe stay as they are. So after the pass
 
@@ -41,6 +42,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import checked, unchecked_cast
 from weft.tir.lowering.building import Names, constant_of, like
+from weft.tir.lowering.clipped import as_integer, clipped
 from weft.tir.lowering.facts import FactMutator, facts_of
 from weft.tir.lowering.faults import DIVISIONS
 from weft.tir.lowering.proofs import Bounds
@@ -90,13 +92,19 @@ class Definer:
         if isinstance(expr, DIVISIONS) and isinstance(given, DIVISIONS):
             return self._division(given, expr, wanted)
         if isinstance(expr, e.Cast):
-            return expr if self.supported(expr) else _saturated(expr.value, expr.dtype)
+            return self._converted(expr)
         assert isinstance(expr, e.Call)
         assert isinstance(given, e.Call)
         if expr.op.name in _SHIFTS:
             return self._shift(given, expr)
         power = _saturated(expr.args[1], like("int32", expr.args[1].dtype))
         return expr.with_(args=(expr.args[0], power))
+
+    def _converted(self, expr: e.Cast) -> PrimExpr:
+        part = clipped(expr.value, expr.dtype)
+        if part is not None:
+            return as_integer(part, expr.dtype)
+        return expr if self.supported(expr) else _saturated(expr.value, expr.dtype)
 
     # Division.
 
@@ -300,7 +308,9 @@ class _DefineIntegers(FactMutator):
 
 def is_undefined(expr: PrimExpr, supported: Supported) -> bool:
     """Whether an operation may need guards on a target with these instructions."""
-    return may_be_undefined(expr) and not (isinstance(expr, e.Cast) and supported(expr))
+    if isinstance(expr, e.Cast) and supported(expr) and clipped(expr.value, expr.dtype) is None:
+        return False
+    return may_be_undefined(expr)
 
 
 def define_integers(func: PrimFunc, supported: Supported = supports_nothing) -> PrimFunc:

@@ -56,6 +56,7 @@ AARCH64: Final = Architecture(
     },
     vectors=((128, ""),),
     registers=((0, 32),),
+    rounds=True,
     has_maximum=True,
     kernel_features=("neon", "dotprod", "i8mm", "sve"),
     prefix="llvm.aarch64.",

@@ -128,6 +128,8 @@ class Architecture:
     """Bits of floats for which a function of the backend's runtime multiplies and adds."""
     converts_half: bool = True
     """Whether LLVM can convert float16 to and from float32; else integers of its bits do it."""
+    rounds: bool = False
+    """Whether LLVM has instructions for the int32 that is nearest to a float32."""
     has_maximum: bool = False
     """Whether one instruction computes the maximum of two floats, NaN if one of them is NaN."""
     masked: tuple[tuple[int, str], ...] = ()

@@ -163,6 +163,7 @@ X86_64: Final = Architecture(
     ),
     registers=((512, 32), (0, 16)),
     fuses="fma",
+    rounds=True,
     masked=((8, "avx512bw+avx512vl"), (32, "avx")),
     rich=_AVX512,
     looks_up=((16, _AVX512), (8, "avx2")),

@@ -2,7 +2,7 @@
 
 With a coding that was measured before, a layer ``conv2d(x, w)`` becomes::
 
-    q = astype(clip(round(x * (1 / s)) + z, 0, 255), "uint8")
+    q = astype(clip(round(x * (1 / s) + z), 0, 255), "uint8")
     conv2d((q - z) * s, w_int8 * w_scales) + correction
 
 which DequantizeAfterProduct turns into a convolution of integers. ``q`` is shared by all layers
@@ -80,10 +80,12 @@ class _Inserter(PyExprMutator):
         if key not in self.coded:
             inverse, zero, scale = self.numbers(activation, coding)
             emit = self.builder_.emit
-            steps = emit(op.round(emit(op.multiply(activation, inverse))))
-            if coding is None or coding.zero_point:
+            steps = emit(op.multiply(activation, inverse))
+            if coding is None:
                 steps = emit(op.add(steps, emit(op.astype(zero, "float32"))))
-            moved = emit(op.clip(steps, 0, STEPS))
+            elif coding.zero_point:
+                steps = emit(op.add(steps, const(float(coding.zero_point), "float32")))
+            moved = emit(op.clip(emit(op.round(steps)), 0, STEPS))
             whole = emit(op.astype(emit(op.astype(moved, "int32")), "uint8"))
             self.coded[key] = whole, zero, scale
         return self.coded[key]
