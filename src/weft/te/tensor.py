@@ -18,6 +18,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
 from weft.support.operator_methods import operator, operators
 from weft.support.span import Span
+from weft.te.formula import formula_of
 from weft.tir.expr import IterVar, ProducerLoad
 
 TENSOR_OPERATORS: Final[dict[str, Callable[..., Tensor]]] = {}
@@ -177,6 +178,26 @@ class Tensor(Node):
         return f"Tensor(shape={self.shape!r}, op.name={self.op.name})"
 
     __str__ = __repr__
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For notebooks: the description."""
+        printer.text(self.description())
+
+    def description(self) -> str:
+        """The name, type and shape, and how an element is computed.
+
+        >>> from weft import te
+        >>> A = te.placeholder((4, 8), name="A")
+        >>> k = te.reduce_axis((0, 8), "k")
+        >>> print(te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="S").description())
+        S: float32[4]
+        S[i] = sum(A[i, k] for k in range(8))
+        """
+        sizes = ", ".join(map(str, self.shape))
+        head, body = f"{self.name}: {self.dtype}[{sizes}]", getattr(self.op, "body", None)
+        if not isinstance(body, Array):  # a placeholder, or a statement that writes the tensor
+            return head
+        return f"{head}\n{formula_of(self.name, self.axis, body[self.value_index])}"
 
     def astype(self, dtype: str, span: Span | None = None) -> Tensor:
         """The tensor with every element converted to ``dtype``."""

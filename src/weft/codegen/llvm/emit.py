@@ -31,8 +31,8 @@ from weft.runtime.call.abi import FaultKind
 from weft.runtime.call.spec import FunctionSpec
 from weft.support.recursion import deep_recursion
 from weft.target.features import required_features
-from weft.target.host import llvm_options, vector_bits
-from weft.target.target import TargetLike, as_target
+from weft.target.host import LLVMOptions, llvm_options, vector_bits
+from weft.target.target import Target, TargetLike, as_target
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import DECLARED
@@ -84,27 +84,8 @@ def emit_module(
     ``debug`` gives instructions the lines of statements (``weft.tir.printed_lines``).
     """
     machine = as_target("llvm" if target is None else target)
-    options, bits = llvm_options(target), vector_bits(machine)
-    features = set(required_features(options))
-    isa = architecture_of(options.triple)
-    is_rich = isa.rich is not None and offers(features, isa.rich)
-    cores = machine.num_cores or 0
-    context = ModuleContext(
-        bool(machine.attrs.get("fast-math-contract", True)),
-        num_cores=cores,
-        vector_bits=bits,
-        scales=is_rich,
-        masked=is_rich,
-        any_bits=is_rich,
-        converts_half=isa.converts_half,
-        rounds=isa.rounds,
-        has_maximum=isa.has_maximum,
-        fused_bits=_fused_bits(isa, features),
-        looks_up=first_offered(features, isa.looks_up, 0),
-        dots=_byte_dots(isa, bits, features),
-        intrinsics=isa.intrinsics,
-        debug=debug,
-    )
+    options, bits, cores = llvm_options(target), vector_bits(machine), machine.num_cores or 0
+    context = _context_of(machine, options, debug)
     mod = lower_meaning(lambda expr: is_supported(context, expr), checks)(mod)
     # Signatures say which arguments a function writes, which is read off its loops: so they are
     # read before the loops become launches, of which that is not known.
@@ -124,6 +105,29 @@ def emit_module(
     if context.imports:
         text = linked(text, context.imports, options)
     return text, _specs(functions, signatures)
+
+
+def _context_of(machine: Target, options: LLVMOptions, debug: DebugLines | None) -> ModuleContext:
+    """An empty module that knows what the target's processor can do."""
+    isa, bits = architecture_of(options.triple), vector_bits(machine)
+    features = set(required_features(options))
+    is_rich = isa.rich is not None and offers(features, isa.rich)
+    return ModuleContext(
+        bool(machine.attrs.get("fast-math-contract", True)),
+        num_cores=machine.num_cores or 0,
+        vector_bits=bits,
+        scales=is_rich,
+        masked=is_rich,
+        any_bits=is_rich,
+        converts_half=isa.converts_half,
+        rounds=isa.rounds,
+        has_maximum=isa.has_maximum,
+        fused_bits=_fused_bits(isa, features),
+        looks_up=first_offered(features, isa.looks_up, 0),
+        dots=_byte_dots(isa, bits, features),
+        intrinsics=isa.intrinsics,
+        debug=debug,
+    )
 
 
 def _byte_dots(isa: Architecture, bits: int, features: AbstractSet[str]) -> int:

@@ -45,7 +45,7 @@ def clipped(expr: PrimExpr, dtype: DataType) -> Clipped | None:
     """A float that is kept within ``dtype`` and around 0; None where it is not seen to be.
 
     >>> from weft.script import tir as T
-    >>> x = T.float32()
+    >>> x = e.Var("x", "float32")
     >>> clipped(T.min(T.max(x, T.float32(-9)), T.float32(7)), DataType("int8"))
     Clipped(value=x, low=-9.0, high=7.0)
     """
