@@ -124,6 +124,8 @@ MISSES = [
     ("max-truncated", "max(truncdiv(x, -2), truncdiv(y, -2))", "x = 0, y = 2"),
     ("min-divided", "min(x // -2, y // -2)", "x = 0, y = 1"),
     ("max-divided", "max(x // -2, y // -2)", "x = 0, y = 1"),
+    ("min-divided-shifted", "min(x // -2 + 1, y // -2)", "x = 0, y = 1"),
+    ("max-divided-shifted", "max(x // -2 + 1, y // -2)", "x = 0, y = 0"),
     ("lt-mod-self", "x % y < y", "x = 0, y = -1"),
     ("lt-scaled", "x * -2 < y * -2", "x = 0, y = 1"),
     ("lt-scaled-negative", "x * 2 < y * 2", "x = 0, y = 1"),

@@ -243,6 +243,35 @@ def test_digits_of_extents_that_are_sums():
                 assert Analyzer().can_prove_equal(extent, wanted)
 
 
+def test_digits_of_extents_that_are_differences():
+    n, m, fused = Var("n", "int64"), Var("m", "int64"), Var("f", "int64")
+    for whole in (m * (n * 2 - 4), m * (n - 2) * 2, (n * 2 - 4) * m):
+        for below in ((n - 2) * 2, n * 2 - 4):
+            digits = [fused // below, fused % below // 2, fused % 2]
+            found = detect_iter_map(digits, {fused: Range(0, whole)}, True, "bijective")
+            assert not found.errors
+            extents = [split.args[0].extent for split in found.indices]
+            for extent, wanted in zip(extents, (m, n - 2, 2), strict=True):
+                assert Analyzer().can_prove_equal(extent, wanted)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_digits_of_a_product_that_a_split_loop_counts(order):
+    """What a schedule of element-wise work on n x m x 56 numbers makes, in vectors of 64."""
+    n, m = Var("n", "int64"), Var("m", "int64")
+    factors = [n, m, op.const(56, "int64")]
+    whole = factors[order[0]] * factors[order[1]] * factors[order[2]]
+    outer, inner = Var("o", "int64"), Var("i", "int64")
+    place = outer * 64 + inner
+    loops = {outer: Range(0, op.floordiv(whole + 63, 64)), inner: Range(0, 64)}
+    digits = [place // (m * 56), place % (m * 56) // 56, place % 56]
+    found = detect_iter_map(digits, loops, op.less(place, whole), "surjective")
+    assert not found.errors
+    extents = [split.args[0].extent for split in found.indices]
+    for extent, wanted in zip(extents, (n, m, 56), strict=True):
+        assert Analyzer().can_prove_equal(extent, wanted)
+
+
 def test_simplify_of_symbolic_digits():
     n = Var("n", "int32")
     index = (I // (n * n) * n + I % (n * n) // n) * n + I % n

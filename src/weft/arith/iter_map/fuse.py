@@ -190,7 +190,7 @@ class Fuser:
             if prove(less_equal(end, high)):
                 high = None
             elif not prove(less_equal(high, end)):
-                high = minimum(high, end)
+                high = self.analyzer.simplify(minimum(high, end))
         if low is None and high is None:
             return True
         source: PrimExpr = mark.source

@@ -6,7 +6,7 @@ constants of the same type, the common case, are computed here directly.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from math import gcd, lcm
 
 from weft.arith import fold
@@ -14,7 +14,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range, integer_range
 from weft.tir import op
-from weft.tir.expr import Add, Mul
+from weft.tir.expr import Add, Mul, Sub
 
 
 def add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -42,12 +42,17 @@ def floordiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a // b; factors of a product cancel."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
         return fold.wrapped(a.dtype, a.value // b.value)
-    if type(a) in (Mul, Add) and a.dtype is b.dtype:
-        (total, symbols), (number, taken) = factors(a), factors(b)
-        rest = without(symbols, taken) if number and total % number == 0 else None
-        if rest is not None:
-            return ordered_product(const_like(a, total // number), *rest)
-    return op.floordiv(a, b)
+    quotient = _exact_quotient(a, b)
+    return op.floordiv(a, b) if quotient is None else quotient
+
+
+def _exact_quotient(a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
+    """a / b where the factors of a product cancel: of ``n * m * 12`` and ``m * 4``, ``n * 3``."""
+    if type(a) not in (Mul, Add, Sub) or a.dtype is not b.dtype:
+        return None
+    (total, symbols), (number, taken) = factors(a), factors(b)
+    rest = without(symbols, taken) if number and total % number == 0 else None
+    return None if rest is None else ordered_product(const_like(a, total // number), *rest)
 
 
 def floormod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -59,7 +64,8 @@ def floormod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 def ceildiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a / b rounded up."""
-    return floordiv(add(a, sub(b, const_like(b, 1))), b)
+    quotient = _exact_quotient(a, b)
+    return quotient if quotient is not None else floordiv(add(a, sub(b, const_like(b, 1))), b)
 
 
 def end_of(dom: Range) -> PrimExpr | None:
@@ -105,7 +111,7 @@ def factors(expr: PrimExpr) -> tuple[int, list[PrimExpr]]:
     """
     if type(expr) is IntImm:
         return int(expr.value), []
-    if type(expr) is Add:
+    if isinstance(expr, (Add, Sub)):
         return _common_factor(expr)
     if type(expr) is not Mul:
         return 1, [expr]
@@ -113,24 +119,29 @@ def factors(expr: PrimExpr) -> tuple[int, list[PrimExpr]]:
     return left * right, first + second
 
 
-def _common_factor(total: Add) -> tuple[int, list[PrimExpr]]:
+def _common_factor(total: Add | Sub) -> tuple[int, list[PrimExpr]]:
     """The largest number that divides all terms of a sum, and the sum of the quotients."""
-    terms = [_term(total.b)]
-    rest = total.a
-    while type(rest) is Add:
-        terms.append(_term(rest.b))
-        rest = rest.a
-    terms.append(_term(rest))
+    terms = list(_terms(total))
     common = gcd(*[number for number, _ in terms])
     if common <= 1:
         return 1, [total]
-    parts = [
-        const_like(total, number // common)
-        if symbol is None
-        else mul(symbol, const_like(symbol, number // common))
-        for number, symbol in reversed(terms)
-    ]
-    return common, [functools.reduce(add, parts)]
+    first, *others = [(number // common, symbol) for number, symbol in terms]
+    quotient = _multiple(total, *first)
+    for number, symbol in others:
+        join = sub if number < 0 else add
+        quotient = join(quotient, _multiple(total, abs(number), symbol))
+    return common, [quotient]
+
+
+def _terms(total: PrimExpr) -> Iterator[tuple[int, PrimExpr | None]]:
+    """The numbers of the terms of a sum and what they multiply (None: nothing), in order."""
+    waiting, rest = [], total
+    while isinstance(rest, (Add, Sub)):
+        number, symbol = _term(rest.b)
+        waiting.append((number if type(rest) is Add else -number, symbol))
+        rest = rest.a
+    yield _term(rest)
+    yield from reversed(waiting)
 
 
 def _term(expr: PrimExpr) -> tuple[int, PrimExpr | None]:
@@ -140,6 +151,13 @@ def _term(expr: PrimExpr) -> tuple[int, PrimExpr | None]:
     if type(expr) is Mul and type(expr.b) is IntImm:
         return expr.b.value, expr.a
     return 1, expr
+
+
+def _multiple(total: PrimExpr, number: int, symbol: PrimExpr | None) -> PrimExpr:
+    """A term of a sum like ``total``."""
+    if symbol is None:
+        return const_like(total, number)
+    return mul(symbol, const_like(symbol, number))
 
 
 def ordered_product(*exprs: PrimExpr) -> PrimExpr:

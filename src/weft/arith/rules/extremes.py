@@ -94,6 +94,10 @@ RULES: Final[tuple[Rule, ...]] = (
          "c1 > 0"),
     Rule("min-divided", "min(x // c1, y // c1)", "min(x, y) // c1", "c1 > 0"),
     Rule("max-divided", "max(x // c1, y // c1)", "max(x, y) // c1", "c1 > 0"),
+    Rule("min-divided-shifted", "min(x // c1 + c2, y // c1)", "min(x + c1 * c2, y) // c1",
+         "c1 > 0"),
+    Rule("max-divided-shifted", "max(x // c1 + c2, y // c1)", "max(x + c1 * c2, y) // c1",
+         "c1 > 0"),
     # select
     Rule("min-select", "min(select(p, x, y), select(p, z, w))", "select(p, min(x, z), min(y, w))"),
     Rule("max-select", "max(select(p, x, y), select(p, z, w))", "select(p, max(x, z), max(y, w))"),

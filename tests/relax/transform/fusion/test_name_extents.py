@@ -76,7 +76,7 @@ def test_an_extent_that_is_an_expression_becomes_a_variable(check):
 
         @T.prim_func(private=True)
         def doubled(a: T.handle, b: T.handle):
-            h_size = T.int64()
+            h_size = T.int64(is_size_var=True)
             A = T.match_buffer(a, (h_size, T.int64(2)))
             B = T.match_buffer(b, (h_size, T.int64(2)))
             for i, j in T.grid(h_size, T.int64(2)):
@@ -166,7 +166,7 @@ def test_integers_that_are_loaded_have_the_buffers_that_are_stored():
 
     @T.prim_func(private=True)
     def expected(a: T.handle, b: T.handle):
-        h_size = T.int64()
+        h_size = T.int64(is_size_var=True)
         A = T.match_buffer(a, (h_size,), "int32")
         B = T.match_buffer(b, (h_size,), "int64")
         for i in range(h_size):

@@ -44,7 +44,7 @@ from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.transform.passes import make_module_pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Add, FloorDiv, Sub, Var
+from weft.tir.expr import Add, FloorDiv, SizeVar, Sub, Var
 from weft.tir.function import PrimFunc
 
 
@@ -157,7 +157,7 @@ def _step(extent: _Extent) -> int:
 
 def _renamed(func: PrimFunc, var: Var, extent: _Extent) -> PrimFunc | None:
     """The PrimFunc with a variable for an extent; None if it needs ``var`` all the same."""
-    size = Var(f"{var.name}_size", var.dtype)
+    size = SizeVar(f"{var.name}_size", var.dtype)  # it is an extent itself
     renamer = _Renamer(extent, var, size)
     buffers = {param: renamer.visit(buffer) for param, buffer in func.buffer_map.items()}
     body = renamer.visit(func.body)
