@@ -33,7 +33,8 @@ def test_factors():
         (N * 7 + 7, 7, ["n + 1"]), ((N * 6 + M * 4 + 10) * M, 2, ["n * 3 + m * 2 + 5", "m"]),
         (M * (N * 4 + 6) * 3, 6, ["m", "n * 2 + 3"]), (N * 2 + M, 1, ["n * 2 + m"]),
         (N * -4 + 6, 2, ["n * -2 + 3"]), (M * (N * 6 - 4), 2, ["m", "n * 3 - 2"]),
-        (10 - M * 4, 2, ["5 - m * 2"]), (N * 4 - M * 2 + 6, 2, ["n * 2 - m + 3"]), (N + 0, 1, ["n"]),
+        (10 - M * 4, 2, ["5 - m * 2"]),
+        (N * 4 - M * 2 + 6, 2, ["n * 2 - m + 3"]), (N + 0, 1, ["n"]),
     ],
 )  # fmt: skip
 def test_what_the_terms_of_a_sum_have_in_common_is_a_factor(total, constant, symbols):
