@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import weft
 from tests.lib.onnx_models import check, expected, info, model, node, run, uniform
 from weft.ir.functor import collect
 from weft.relax.expr import Call
@@ -144,3 +145,20 @@ def test_the_remainders_of_dimensions_have_the_sign_that_fmod_says():
         )  # fmt: skip
         check(proto, uniform(3), uniform(1))
         assert run(from_onnx(proto), uniform(3), uniform(1)).shape == (abs(length),)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step", "rows"),
+    [(-1, -(2**63), -1, "n"), (-1, -(2**31), -2, "(n + 1) // 2"), (5, -(2**62), -1, "T.min(n, 6)")],
+)
+def test_a_slice_that_goes_back_to_the_beginning_has_a_plain_extent(start, end, step, rows):
+    bounds = {"s": start, "e": end, "a": 0, "t": step}
+    constants = {name: np.array([value], "int64") for name, value in bounds.items()}
+    proto = model(
+        [node("Slice", "x s e a t", "y")], [info("x", shape=["n", 3])], ["y"], constants=constants
+    )
+    compiled = weft.compile(proto)
+    assert f"(({rows}, 3)" in str(from_onnx(proto)["main"].ret_struct_info)
+    for count in (0, 1, 2, 5, 9):
+        x = np.arange(3 * count, dtype="float32").reshape(count, 3)
+        np.testing.assert_array_equal(compiled(x), x[start:None:step])

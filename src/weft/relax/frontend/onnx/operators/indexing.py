@@ -178,9 +178,12 @@ def _sliced(
         extent, end = shape[places[index]], last[index]
         if step > 0 and isinstance(end, int) and end >= _TO_THE_END:
             last[index] = extent
-        if step < 0 and isinstance(last[index], int) and isinstance(extent, int):
+        if step < 0 and isinstance(last[index], int):
             # an end before the first element: beyond every negative index
-            last[index] = max(last[index], -extent - 1)
+            if isinstance(extent, int):
+                last[index] = max(last[index], -extent - 1)
+            elif last[index] <= -_TO_THE_END:
+                last[index] = -extent - 1
     return context.emit(op.strided_slice(x.expr, places, first, last, steps))
 
 
