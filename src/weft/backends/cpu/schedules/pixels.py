@@ -103,7 +103,8 @@ def schedule(
     else:
         sch.set_scope(block, 0, "local")
     loops = loops_like(sch, result, nest)
-    around = [loops[axis] for axis in outer if axis in loops]
+    inside = [sch.get(loops[axis]) for axis in (tall, row, column)]
+    around = [loop for loop in sch.get_loops(result) if sch.get(loop) not in inside]
     down, rows = sch.split(loops[tall], [None, high])
     across, pixels = sch.split(loops[row], [None, wide])
     sch.reorder(*around, down, across, rows, pixels, loops[column])
