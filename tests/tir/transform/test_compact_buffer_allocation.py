@@ -43,6 +43,31 @@ def test_a_buffer_shrinks_to_what_is_used(becomes):
     becomes(CompactBufferAllocation(), before, expected)
 
 
+def test_a_loop_of_one_iteration_around_a_buffer_adds_nothing_to_what_is_used():
+    @T.prim_func
+    def func(a: T.handle, c: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n, 16))
+        C = T.match_buffer(c, (n, 16))
+        for i in range(n):
+            for one in range(T.int64(1)):
+                with T.block("row"):
+                    T.reads()
+                    T.writes()
+                    t = T.alloc_buffer((n, 16))
+                    for j in range(16):
+                        t[i, j] = A[i, j] + T.float32(1)
+                    for j in range(16):
+                        C[i, j] = t[i + one, j]
+
+    after = CompactBufferAllocation(is_strict=False)(weft.IRModule({"main": func}))["main"]
+    [buffer] = [item for block in collect(after.body, Block) for item in block.alloc_buffers]
+    assert [int(extent) for extent in buffer.shape] == [1, 16]
+    x, out = np.ones((3, 16), "float32"), np.zeros((3, 16), "float32")
+    run(after, x, out)
+    assert (out == 2).all()
+
+
 def test_a_gathered_or_symbolic_dimension_stays(becomes):
     @T.prim_func
     def before(a: T.Buffer((4,), "int32"), c: T.Buffer((4,), "int32")):

@@ -22,12 +22,13 @@ from weft.arith.analyzer_of import analyzer_of
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, Visitor, collect, contains
+from weft.ir.functor import Mutator, Visitor, collect, contains, mentions
 from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Add, Broadcast, Call, Cast, FloorDiv, FloorMod, Let, Ramp, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, LetStmt
@@ -263,8 +264,12 @@ class _Bounds:
         return list(intervals.values())
 
     def _rejoined(self, index: PrimExpr, loops: list[For], key: tuple[int, ...]) -> PrimExpr:
-        """Simplify ``i // 4 * 4 + i % 4`` to ``i``: the sum of the parts' intervals is too wide."""
-        if not contains(index, (FloorDiv, FloorMod)):
+        """Simplify ``i // 4 * 4 + i % 4`` to ``i``: the sum of the parts' intervals is too wide.
+
+        A loop of one iteration, also one around the buffer, is no reason for a wider interval.
+        """
+        single = [loop.loop_var for loop in loops if is_const_int(loop.extent, 1)]
+        if not contains(index, (FloorDiv, FloorMod)) and not mentions(index, *single):
             return index
         analyzer = self._analyzers.get(key)
         if analyzer is None:
