@@ -1,4 +1,4 @@
-"""Allocations: small ones of constant size on the stack, others on the heap."""
+"""Allocations: small ones on the stack, others on the heap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _ALIGN: Final = 64
 def allocate(em: Emitter, stmt: Allocate) -> None:
     """An Allocate: on the stack if small and constant, else on the heap until its scope ends.
 
-    Functions that call themselves annotate theirs with ``weft.on_heap``, to spare the stack.
+    In a loop, memory whose size only the run tells is on the stack where that is small: a row of a
+    softmax takes less time than the heap does. Functions that call themselves annotate theirs with
+    ``weft.on_heap``, to spare the stack.
     """
     sizes = [constant_of(extent) for extent in stmt.extents]
     count = 1
@@ -42,7 +44,8 @@ def allocate(em: Emitter, stmt: Allocate) -> None:
     nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
     limit = 2 * STACK_LIMIT if nbytes <= SMALL else STACK_LIMIT
     is_small = None not in sizes and em.b.stack_bytes + nbytes <= limit
-    if is_small and ON_HEAP not in stmt.annotations:
+    may_be_on_stack = ON_HEAP not in stmt.annotations
+    if is_small and may_be_on_stack:
         em.b.stack_bytes += nbytes
         kind = memory_type(stmt.dtype)
         align = _ALIGN if nbytes >= _ALIGN else 16
@@ -50,15 +53,34 @@ def allocate(em: Emitter, stmt: Allocate) -> None:
         em.bind(stmt.buffer_var, Binding(pointer))
         em.statement(stmt.body)
         return
-    pointer = _heap(em, stmt)
+    wanted = _bytes(em, stmt)
+    has_room = em.b.stack_bytes + SMALL <= STACK_LIMIT
+    if None in sizes and em.loops and may_be_on_stack and has_room:
+        pointer, held = _stack_or_heap(em, stmt, wanted)
+    else:
+        pointer = held = _heap(em, stmt, wanted)
     em.bind(stmt.buffer_var, Binding(pointer))
-    em.b.hold(pointer)
+    em.b.hold(held)
     em.statement(stmt.body)
     em.b.release()
 
 
-def _heap(em: Emitter, stmt: Allocate) -> str:
-    """The address of heap memory, aligned to 64 bytes; a fault where there is not enough."""
+def _stack_or_heap(em: Emitter, stmt: Allocate, size: str) -> tuple[str, str]:
+    """The address of memory on the stack if that suffices, else on the heap; and what to free."""
+    em.b.stack_bytes += SMALL
+    room, before = em.b.alloca(f"[{SMALL} x i8], align {_ALIGN}"), em.b.block
+    large, ready = em.b.label("large"), em.b.label("ready")
+    em.b.branch_if(em.b.op(f"icmp ule i64 {size}, {SMALL}"), ready, large)
+    em.b.start(large)
+    heap, after = _heap(em, stmt, size), em.b.block
+    em.b.branch(ready)
+    em.b.start(ready)
+    pointer = em.b.phi("ptr", [(room, before), (heap, after)])
+    return pointer, em.b.phi("ptr", [("null", before), (heap, after)])
+
+
+def _bytes(em: Emitter, stmt: Allocate) -> str:
+    """How many bytes an Allocate asks for."""
     size = str(element_bytes(stmt.dtype) * stmt.dtype.lanes)
     for extent in stmt.extents:
         size = memory.times(em, size, em.index(extent))
@@ -67,6 +89,11 @@ def _heap(em: Emitter, stmt: Allocate) -> str:
             f"{em.function.name}: expected buffers of less than 2**47 bytes, "
             f"{stmt.buffer_var.name} has {size}"
         )
+    return size
+
+
+def _heap(em: Emitter, stmt: Allocate, size: str) -> str:
+    """The address of heap memory, aligned to 64 bytes; a fault where there is not enough."""
     raised = em.b.op(f"add i64 {size}, {2 * _ALIGN - 1}")
     whole = em.b.op(f"and i64 {raised}, {-_ALIGN}")
     pointer = em.b.call("aligned_alloc", "noalias ptr", [("i64", str(_ALIGN)), ("i64", whole)])

@@ -28,120 +28,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.backends.cpu.vectors.fold_rows import fold_limit, fold_rows
-from weft.backends.cpu.vectors.lane_choice import Choice, choice_of
+from weft.backends.cpu.vectors.lane_updates import LaneUpdate, update_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, mentions, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
-from weft.tir.expr import Add, Var
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.printed_lines import with_line_of
-from weft.tir.reduction_form import Reduction, read_update
-from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
+from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq, stmt_list
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 VECTOR_REDUCTION: Final = "tir.vector_reduction"
 """The annotation of a serial loop: [lanes of a vector, vectors that accumulate side by side]."""
+_FEW: Final = 4
+"""Lanes of the vectors for the last elements of a loop of unknown length: 15 take 3 such vectors
+and 3 scalars."""
 ROWS_TOGETHER: Final = "tir.rows_together"
 """The annotation of a loop over rows around such a loop: the lanes of all rows are combined at
 once."""
-
-
-@dataclass(frozen=True)
-class _Update:
-    """One accumulation of the loop."""
-
-    form: Reduction
-    any_start: bool
-    """Whether a value combined with itself stays the same, as in a maximum: then lanes start from
-    what the result holds, although that is combined with them once more at the end."""
-    lanes: tuple[Buffer, ...]
-    """The buffers that the lanes accumulate in, one for each value of the reducer."""
-    step: Sequence[PrimExpr]
-    """What a lane becomes in one iteration: the reducer's result, or something simpler."""
-    first: Callable[[PrimExpr], list[PrimExpr]] | None = None
-    """For a choice (argmax), what a lane starts from: what its first iteration reads, which it then
-    sees again."""
-    origin: Var | None = None
-    """For a choice, a variable for the first position of a vector. Each lane keeps this number
-    instead of its own position, since it is the same for all lanes, and ``settle`` adds the lane's
-    number at the end."""
-    choice: Choice | None = None
-
-    def start(self, place: PrimExpr) -> Stmt:
-        """Initialize one lane."""
-        values: list[Any] = self._nothing
-        if self.first is not None:
-            values = self.first(place)
-        elif self.any_start:
-            values = [BufferLoad(buffer, self.form.indices) for buffer in self.form.buffers]
-        stores = zip(self.lanes, values, strict=True)
-        return seq(*[BufferStore(buffer, value, [place]) for buffer, value in stores])
-
-    def accumulate(self, place: PrimExpr, is_new: PrimExpr | None = None) -> Stmt:
-        """Accumulate in one lane; the neutral element if ``is_new`` is false and it matters."""
-        operands = self.form.operands
-        if is_new is not None and not self.any_start and self.origin is None:
-            pairs = zip(operands, self._nothing, strict=True)
-            operands = [op.select(is_new, operand, nothing) for operand, nothing in pairs]
-        return self._combine(self.lanes, [place], operands, self.step)
-
-    def settle(self, place: PrimExpr) -> Stmt | None:
-        """Add the lane's number to the position that a lane of a choice holds."""
-        if self.origin is None:
-            return None
-        held = BufferLoad(self.lanes[0], [place])
-        return BufferStore(self.lanes[0], op.add(held, place), [place])
-
-    def fold(self, place: PrimExpr, other: PrimExpr) -> Stmt:
-        """Combine one lane with another."""
-        return self._combine(self.lanes, [place], [BufferLoad(b, [other]) for b in self.lanes])
-
-    def finish(self, place: PrimExpr, results: Sequence[Buffer] | None = None) -> Stmt:
-        """Combine the result with a lane, or with an element of ``results``."""
-        operands = [BufferLoad(buffer, [place]) for buffer in results or self.lanes]
-        return self._combine(self.form.buffers, self.form.indices, operands)
-
-    @property
-    def _nothing(self) -> list[Any]:
-        """The neutral elements. That of float sums is -0.0, since -0.0 + 0.0 is 0.0; and LLVM
-        removes additions of -0.0.
-        """
-        reducer = self.form.reducer
-        pairs = zip(reducer.identity_element, reducer.result, strict=True)
-        return [
-            op.const(-0.0, value.dtype)
-            if value.dtype.is_float and isinstance(result, Add)
-            else value
-            for value, result in pairs
-        ]
-
-    def _combine(
-        self,
-        buffers: Sequence[Buffer],
-        indices: Sequence[Any],
-        operands: Sequence[Any],
-        result: Sequence[PrimExpr] | None = None,
-    ) -> Stmt:
-        reducer = self.form.reducer
-        held = [BufferLoad(buffer, indices) for buffer in buffers]
-        mapping: dict[Var, Any] = dict(zip(reducer.lhs, held, strict=True))
-        mapping |= dict(zip(reducer.rhs, operands, strict=True))
-        results = substitute(list(result or reducer.result), mapping)
-        if len(buffers) == 1:
-            return BufferStore(buffers[0], results[0], indices)
-        lets = [Var(f"v_{buffer.name}", buffer.dtype) for buffer in buffers]
-        pairs = zip(buffers, lets, strict=True)
-        body: Stmt = seq(*[BufferStore(buffer, var, indices) for buffer, var in pairs])
-        for var, value in reversed(list(zip(lets, results, strict=True))):
-            body = LetStmt(var, value, body)
-        return body
 
 
 class _Reductions(StmtMutator):
@@ -170,7 +80,7 @@ def _lanes_of(loop: For) -> _Lanes | None:
     """The parts of an annotated loop; None if it has another form."""
     items = stmt_list(loop.body)
     lanes, chains = [int(number) for number in loop.annotations[VECTOR_REDUCTION]]
-    updates = [_update_of(loop, item, lanes * chains) for item in items]
+    updates = [update_of(loop, item, lanes * chains) for item in items]
     if lanes < 2 or not any(updates) or not _is_lane_wise(loop.loop_var, items, updates):
         return None
     return _Lanes(_without(loop, VECTOR_REDUCTION), lanes, chains, items, updates)
@@ -246,41 +156,7 @@ def _allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
     return body
 
 
-def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
-    """The accumulation that a statement of the loop does; None if it is another statement."""
-    read = read_update(stmt)
-    if read is None or mentions(read[0].indices, loop.loop_var):
-        return None
-    form, any_start = read
-    lanes = tuple(
-        [
-            decl_buffer((size,), buffer.dtype, f"{buffer.name}_lanes", scope="local")
-            for buffer in form.buffers
-        ]
-    )
-    choice = choice_of(form.reducer)
-    if choice is None or not _grows(form.operands[0], loop, size):
-        return _Update(form, any_start, lanes, form.reducer.result)
-    origin = Var("origin", loop.loop_var.dtype)
-    place, value = form.operands
-    form = form._replace(operands=[substitute(place, {loop.loop_var: origin}), value])
-
-    def first(place: PrimExpr) -> list[PrimExpr]:
-        at = {loop.loop_var: op.add(loop.min, place), origin: loop.min}
-        return [substitute(operand, at) for operand in form.operands]
-
-    return _Update(form, any_start, lanes, choice.step, first, origin, choice)
-
-
-def _grows(place: PrimExpr, loop: For, size: int) -> bool:
-    """Whether a position grows by one per iteration, and there is an iteration for each lane."""
-    if not isinstance(loop.extent, IntImm) or loop.extent.value < size:
-        return False
-    rest = Analyzer().simplify(op.subtract(place, loop.loop_var))
-    return not mentions(rest, loop.loop_var)
-
-
-def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | None]) -> bool:
+def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[LaneUpdate | None]) -> bool:
     """Whether iterations share nothing but accumulators, which only their own updates read."""
     loads = [load for item in items for load in collect(item, BufferLoad)]
     held: list[Any] = []
@@ -320,7 +196,7 @@ class _Lanes:
     lanes: int
     chains: int
     items: Sequence[Stmt]
-    updates: Sequence[_Update | None]
+    updates: Sequence[LaneUpdate | None]
 
     def statement(self, until: int = 1, kept: Callable[[PrimExpr], Stmt] | None = None) -> Stmt:
         """All parts, one after the other.
@@ -368,14 +244,16 @@ class _Lanes:
         lane = Var("lane", self.loop.loop_var.dtype)
         return For(lane, self._number(0), self._number(lanes), ForKind.VECTORIZED, body(lane))
 
-    def _each(self, make: Callable[[_Update, PrimExpr], Stmt | None]) -> Callable[[PrimExpr], Stmt]:
+    def _each(
+        self, make: Callable[[LaneUpdate, PrimExpr], Stmt | None]
+    ) -> Callable[[PrimExpr], Stmt]:
         return lambda place: seq(*[make(update, place) for update in self._found])
 
     @property
-    def _found(self) -> list[_Update]:
+    def _found(self) -> list[LaneUpdate]:
         return [update for update in self.updates if update is not None]
 
-    def _fold(self, updates: Sequence[_Update], half: int) -> Callable[[PrimExpr], Stmt]:
+    def _fold(self, updates: Sequence[LaneUpdate], half: int) -> Callable[[PrimExpr], Stmt]:
         return lambda j: seq(*[update.fold(j, op.add(j, half)) for update in updates])
 
     def _body(
@@ -451,8 +329,8 @@ class _Lanes:
         return For(step, self._number(0), count, ForKind.SERIAL, vector)
 
     def _rest(self, done: PrimExpr, singles: PrimExpr) -> Stmt | None:
-        """The last elements, which fill no vector: in some lanes, or as scalars if their number is
-        not constant.
+        """The last elements, which fill no vector: in some lanes, or, if their number is not
+        constant, in vectors of ``_FEW`` lanes and as scalars.
         """
         at = op.multiply(singles, self.lanes)
         if isinstance(self.loop.extent, IntImm):
@@ -462,7 +340,19 @@ class _Lanes:
                 return self._last(done, at, count)
             body = self._vector(count, lambda lane: self._body(done, op.add(at, lane)))
             return body if count else None
-        left, done = Var(self._name, self.loop.loop_var.dtype), op.add(done, at)
+        done = op.add(done, at)
+        if self.lanes <= _FEW:
+            return self._scalars(done)
+        step = Var(self._name, self.loop.loop_var.dtype)
+        count = op.floordiv(op.subtract(self.loop.extent, done), _FEW)
+        start = op.add(done, op.multiply(step, _FEW))
+        few = self._vector(_FEW, lambda lane: self._body(start, lane))
+        loop = For(step, self._number(0), count, ForKind.SERIAL, few)
+        return seq(loop, self._scalars(op.add(done, op.multiply(count, _FEW))))
+
+    def _scalars(self, done: PrimExpr) -> Stmt:
+        """The iterations after the first ``done``, one by one."""
+        left = Var(self._name, self.loop.loop_var.dtype)
         known = {self.loop.loop_var: op.add(self.loop.min, op.add(done, left))}
         body = redefined(substitute(self.loop.body, known))
         return For(left, self._number(0), op.subtract(self.loop.extent, done), ForKind.SERIAL, body)
