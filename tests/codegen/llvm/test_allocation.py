@@ -80,7 +80,7 @@ def test_a_fault_leaves_by_way_of_what_must_be_freed(n):
     def bad(a: T.handle, k: T.int64):
         n = T.int64()
         A = T.match_buffer(a, (n,))
-        for i in range(4):
+        for _i in range(4):
             with T.decl_buffer((n,)) as t:
                 t[0] = A[0]
                 A[0] = t[0] + T.Cast("float32", T.floordiv(T.int64(7), k))

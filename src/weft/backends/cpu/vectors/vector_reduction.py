@@ -344,11 +344,11 @@ class _Lanes:
         if self.lanes <= _FEW:
             return self._scalars(done)
         step = Var(self._name, self.loop.loop_var.dtype)
-        count = op.floordiv(op.subtract(self.loop.extent, done), _FEW)
+        short = op.floordiv(op.subtract(self.loop.extent, done), _FEW)
         start = op.add(done, op.multiply(step, _FEW))
         few = self._vector(_FEW, lambda lane: self._body(start, lane))
-        loop = For(step, self._number(0), count, ForKind.SERIAL, few)
-        return seq(loop, self._scalars(op.add(done, op.multiply(count, _FEW))))
+        vectors = For(step, self._number(0), short, ForKind.SERIAL, few)
+        return seq(vectors, self._scalars(op.add(done, op.multiply(short, _FEW))))
 
     def _scalars(self, done: PrimExpr) -> Stmt:
         """The iterations after the first ``done``, one by one."""
