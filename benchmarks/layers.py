@@ -1,12 +1,13 @@
 """Single layers of any batch: weft's program for all batches beside its own for one, and PyTorch.
 
-    python -m benchmarks.layers [--only conv] [--batch 3] [--rounds 10]
+    python -m benchmarks.layers [--only conv] [--batch 3] [--rounds 10] [--images]
 
 A network hides what one layer loses: of a layer that is scalar code for symbolic batches, and fast
 for fixed ones, its whole table may show a tenth. So each row is one layer, or one function, of a
 size as users have it. Printed are microseconds of a call, fixed / dynamic (1: a symbolic batch
 costs nothing) and PyTorch / dynamic, from the lowest of all rounds, in turn and in one process;
 how far results are from PyTorch's; at the end the geometric means and the rows that are least.
+``--images`` takes the layers of images only, and leaves height and width open, too.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ class Layer:
             return tuple([torch.randint(0, self.below, shape) for shape in shapes])
         return tuple([torch.randn(shape) for shape in shapes])
 
+    @property
+    def is_of_images(self) -> bool:
+        """Whether each input is ``[channels, height, width]``, of which the last two may be any."""
+        return all(len(shape) == 3 for shape in self.shapes)
+
 
 def _linear(columns: int) -> Callable[[], nn.Module]:
     return lambda: nn.Linear(256, columns)
@@ -105,6 +111,11 @@ LAYERS: Final = (
     Layer("group norm", lambda: nn.GroupNorm(4, 32), [(32, 28, 28)]),
     Layer("layer norm", lambda: nn.LayerNorm(100), [(50, 100)]),
     Layer("max pool", lambda: nn.MaxPool2d(3, 2, 1), [(32, 28, 28)]),
+    Layer("max pool, 2x2", lambda: nn.MaxPool2d(2), [(10, 55, 75)]),
+    Layer("conv, max pool, conv", lambda: nn.Sequential(
+        nn.Conv2d(3, 28, 3), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True), nn.Conv2d(28, 48, 3),
+    ), [(3, 24, 24)]),
+    Layer("nearest resize", lambda: nn.Upsample(scale_factor=2), [(16, 20, 20)]),
     Layer("adaptive average pool", lambda: nn.AdaptiveAvgPool2d(7), [(32, 20, 20)]),
     Layer("bilinear resize", lambda: nn.Upsample(scale_factor=2, mode="bilinear"), [(16, 20, 20)]),
     Layer("softmax of 64", lambda: nn.Softmax(-1), [(8, 64, 64)]),
@@ -146,13 +157,15 @@ def shortest(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
     return best
 
 
-def measure(layer: Layer, batch: int, rounds: int) -> tuple[float, float]:
+def measure(layer: Layer, batch: int, rounds: int, any_image: bool = False) -> tuple[float, float]:
     """Print the row of a layer; fixed / dynamic and PyTorch / dynamic."""
     torch.manual_seed(0)
     module, given = layer.make().eval(), layer.inputs(batch)
-    rows: Any = torch.export.Dim("rows", max=64 * layer.rows)
+    axes: dict[int, Any] = {0: torch.export.Dim("rows", max=64 * layer.rows)}
+    if any_image:
+        axes |= {axis: torch.export.Dim(f"size_{axis}", min=8, max=512) for axis in (2, 3)}
     example = layer.inputs(2)
-    shapes = tuple([{0: rows} for _ in example])
+    shapes = tuple([axes for _ in example])
     dynamic = weft.compile(module, example, dynamic_shapes=shapes, hot_shapes=0)
     fixed = weft.compile(module, given)
     with torch.no_grad():
@@ -177,11 +190,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="layers with this text in their name")
     parser.add_argument("--batch", type=positive, default=3)
     parser.add_argument("--rounds", type=positive, default=10)
+    parser.add_argument("--images", action="store_true", help="images of any height and width")
     options = parser.parse_args()
     heads = "fixed", "dynamic", "PyTorch", "fix/dyn", "torch/dyn", "apart"
     print(f"{'microseconds':<32}" + "".join([f"{head:>10}" for head in heads]))
     rows = chosen(LAYERS, options.only)
-    ratios = [measure(layer, options.batch, options.rounds) for layer in rows]
+    if options.images:
+        rows = [layer for layer in rows if layer.is_of_images]
+    ratios = [measure(layer, options.batch, options.rounds, options.images) for layer in rows]
     for index, title in enumerate(("fixed / dynamic", "PyTorch / dynamic")):
         column = [pair[index] for pair in ratios]
         worst = sorted(zip(column, [row.name for row in rows], strict=True))[:_SHOWN]
