@@ -9,9 +9,14 @@ import weft
 from weft.ir import structural_equal
 from weft.ir.functor import collect
 from weft.script import tir as T
+from weft.tir import op
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
 from weft.tir.interp import run
-from weft.tir.stmt import For, ForKind, LetStmt
+from weft.tir.stmt import BufferStore, For, ForKind, LetStmt
 from weft.tir.transform import FuseParallelLoops, UnfuseParallelLoops
+from weft.tir.transform.parallel_nests import DIGIT
 
 
 @T.prim_func
@@ -193,3 +198,27 @@ def test_branches_of_other_extents_stay_apart():
                     b[i0, j1] = T.int64(3)
 
     assert structural_equal(passed(func, FuseParallelLoops()), func)
+
+
+@pytest.mark.parametrize("kinds", [("int64", "int32"), ("int32", "int64")])
+def test_digits_of_two_widths(kinds):
+    """Symbols are int64 where a literal extent is int32."""
+    n = Var("n", "int64")
+    i, j = (Var(name, kind) for name, kind in zip("ij", kinds, strict=True))
+    buffer = decl_buffer((n, 3), "int64", "a")
+    extents = [n if var.dtype.bits == 64 else op.const(3, "int32") for var in (i, j)]
+    places = [i, j] if kinds[0] == "int64" else [j, i]
+    value = op.cast("int64", places[0]) * 10 + op.cast("int64", places[1])
+    store = BufferStore(buffer, value, places)
+    inner = For(j, op.const(0, kinds[1]), extents[1], ForKind.PARALLEL, store, None, {DIGIT: 1})
+    loop = For(i, op.const(0, kinds[0]), extents[0], ForKind.PARALLEL, inner)
+    func = PrimFunc([buffer], loop).with_attr("global_symbol", "main")
+    expected = np.array([[row * 10 + column for column in range(3)] for row in range(5)])
+    fused = FuseParallelLoops()(weft.IRModule({"main": func}))["main"]
+    assert len(collect(fused.body, For)) == 1
+    out = np.zeros((5, 3), "int64")
+    run(fused, out)
+    np.testing.assert_array_equal(out, expected)
+    given = weft.nd.array(np.zeros((5, 3), "int64"))
+    weft.build(func)(given)
+    np.testing.assert_array_equal(given.numpy(), expected)

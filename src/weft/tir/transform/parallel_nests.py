@@ -282,7 +282,8 @@ def _fused(nest: Sequence[For]) -> For:
         raise _NotDigits
     known = [_inside(loop.loop_var, loop.extent) for loop in nest]
     body = seq(*known, _within(outer.body, nest[1:]))
-    fused = Var(outer.loop_var.name.removesuffix("_0"), outer.loop_var.dtype)
+    widest = max([loop.loop_var.dtype for loop in nest], key=lambda dtype: dtype.bits)
+    fused = Var(outer.loop_var.name.removesuffix("_0"), widest)
     unit: PrimExpr = const_like(fused, 1)
     for at in reversed(range(len(nest))):
         loop = nest[at]
@@ -290,9 +291,9 @@ def _fused(nest: Sequence[For]) -> For:
         if at:
             digit = floormod(fused, mul(unit, loop.extent))
             digit = digit if at == len(nest) - 1 else floordiv(digit, unit)
-        body = LetStmt(loop.loop_var, digit, body)
+        body = LetStmt(loop.loop_var, op.cast(loop.loop_var.dtype, digit), body)
         unit = mul(loop.extent, unit)
-    return outer.with_(loop_var=fused, extent=unit, body=body)
+    return outer.with_(loop_var=fused, min=const_like(fused, 0), extent=unit, body=body)
 
 
 def _inside(digit: Var, radix: PrimExpr) -> Stmt:

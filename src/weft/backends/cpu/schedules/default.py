@@ -34,6 +34,7 @@ from weft.backends.cpu.schedules import (
     scans,
     tiled,
     transposed,
+    transposed_any,
     windows,
 )
 from weft.backends.cpu.schedules.joined import join_symbolic_rows
@@ -138,6 +139,13 @@ def _with_its_producers(
                 waiting.remove(block)
             return scheduled
     scheduled = _tried("transposed", sch, lambda trial: transposed.schedule(trial, result, machine))
+    if scheduled is not sch:
+        return scheduled
+    scheduled = _tried(
+        "transposed, of any size",
+        sch,
+        lambda trial: transposed_any.schedule(trial, result, machine),
+    )
     if scheduled is not sch:
         return scheduled
     return _tried("elementwise", sch, lambda trial: elementwise.schedule(trial, result, machine))
