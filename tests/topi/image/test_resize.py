@@ -3,6 +3,7 @@ import pytest
 
 from tests.topi.conftest import evaluate
 from weft import te, topi
+from weft.tir.interp import run
 
 torch = pytest.importorskip("torch")
 interpolate = torch.nn.functional.interpolate
@@ -109,3 +110,31 @@ def test_cubic_weights_add_up_to_one():
         topi.image.resize2d, [x], None, (110, 61), method="cubic", bicubic_alpha=-0.75
     )
     np.testing.assert_allclose(found, 0.9408299, rtol=6e-7)
+
+
+@pytest.mark.parametrize("rounding", ["round", "round_prefer_floor", "round_prefer_ceil", "floor",
+                                      "ceil"])  # fmt: skip
+@pytest.mark.parametrize("mode", ["half_pixel", "asymmetric", "pytorch_half_pixel",
+                                  "tf_half_pixel_for_nn", "align_corners"])  # fmt: skip
+def test_an_axis_of_any_extent_is_enlarged_as_one_of_this_extent(mode, rounding):
+    """Where the factor is whole, elements are copied; the fixed program computes positions."""
+
+    def function(rows, columns, factors):
+        x = te.placeholder((1, 1, rows, columns), name="x")
+        size = [extent * factor for extent, factor in zip((rows, columns), factors, strict=True)]
+        y = topi.image.resize2d(
+            x, None, size, method="nearest_neighbor", coordinate_transformation_mode=mode,
+            rounding_method=rounding,
+        )  # fmt: skip
+        return te.create_prim_func([x, y])
+
+    rows, columns = te.var("h", "int64"), te.var("w", "int64")
+    for factors in ((2, 3), (5, 1)):
+        anyone = function(rows, columns, factors)
+        for shape in ((1, 1), (3, 4), (7, 2)):
+            x = np.arange(np.prod(shape), dtype="float32").reshape(1, 1, *shape)
+            size = [extent * factor for extent, factor in zip(shape, factors, strict=True)]
+            given, wanted = (np.full((1, 1, *size), -1, "float32") for _ in range(2))
+            run(anyone, x, given)
+            run(function(*shape, factors), x, wanted)
+            np.testing.assert_array_equal(given, wanted)

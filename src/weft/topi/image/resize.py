@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.expr import Mul
 from weft.topi import tag
 from weft.topi.extents import Extents, Point, compute_one, same_extent
 from weft.topi.moments import wide
@@ -114,6 +115,32 @@ def _nearest(position: PrimExpr, rounding: str) -> PrimExpr:
             f"ceil, got {rounding!r}"
         )
     return op.cast("int32", whole)
+
+
+_REPEATING = {
+    ("asymmetric", "floor"), ("tf_half_pixel_for_nn", "floor"),
+    *[
+        (mode, rounding)
+        for mode in ("half_pixel", "pytorch_half_pixel")
+        for rounding in ("round", "round_prefer_floor", "round_prefer_ceil")
+    ],
+}  # fmt: skip
+"""Modes and roundings in which ``k`` times as many elements are ``k`` copies of each."""
+
+
+def _copies(extent: PrimExpr, size: PrimExpr, options: dict[str, Any]) -> int | None:
+    """How many copies of each element there are along an axis; None where that is not known.
+
+    Of an axis of unknown extent, ``index // 2`` tells more than the float that it is rounded from:
+    neighbours are read together.
+    """
+    is_nearest = options["method"] == "nearest_neighbor"
+    if not is_nearest or (options["mode"], options["rounding"]) not in _REPEATING:
+        return None
+    for count, other in ((size.a, size.b), (size.b, size.a)) if isinstance(size, Mul) else ():
+        if isinstance(count, IntImm) and count.value > 0 and same_extent(other, extent):
+            return int(count.value)
+    return None
 
 
 def _cubic_weights(fraction: PrimExpr, alpha: float) -> list[PrimExpr]:
@@ -212,12 +239,14 @@ def _resize(
 
     def element(*indices: PrimExpr) -> PrimExpr:
         places = [place(indices, number) for number in range(len(axes))]
-        taps: dict[int, list[Tap]] = {
-            axis: [(indices[axis], None)]
-            if axis in kept
-            else _taps(position, data.shape[axis], options)
-            for axis, position in zip(axes, places, strict=True)
-        }
+        taps: dict[int, list[Tap]] = {}
+        for axis, position in zip(axes, places, strict=True):
+            count = 1 if axis in kept else _copies(data.shape[axis], shape[axis], options)
+            taps[axis] = (
+                _taps(position, data.shape[axis], options)
+                if count is None
+                else [(indices[axis] if count == 1 else op.floordiv(indices[axis], count), None)]
+            )
         value = _as(kind, _weighted(data, list(indices), axes[::-1], taps))
         if options["mode"] != "tf_crop_and_resize":
             return value
