@@ -151,3 +151,37 @@ def test_lengths_that_an_unrolled_loop_decides(becomes):
             c[1, i + 16] = a[i + 16]
 
     becomes(SplitVectorLoop(), before, expected)
+
+
+def test_a_loop_of_unknown_length_has_long_and_short_vectors_and_scalars():
+    @T.prim_func
+    def before(a: T.handle, c: T.handle, k: T.int64):
+        n = T.int64()
+        A = T.match_buffer(a, (n,), "int32")
+        C = T.match_buffer(c, (n,), "int32")
+        for i in T.vectorized(n):
+            C[i] = T.if_then_else(k > T.int64(0), A[i] + 1, -1)
+
+    after = SplitVectorLoop()(weft.IRModule({"main": before}))["main"]
+    loops = collect(after.body, For)
+    assert sorted([int(loop.extent) for loop in loops if loop.kind is ForKind.VECTORIZED]) == [
+        4,
+        16,
+    ]
+    assert len([loop for loop in loops if loop.kind is ForKind.SERIAL]) == 3
+    for n in (0, 1, 3, 4, 15, 16, 17, 31, 39):
+        x, out = np.arange(n, dtype="int32"), np.zeros(n, "int32")
+        for k, wanted in ((1, x + 1), (0, np.full(n, -1, "int32"))):
+            run(after, x, out, k)
+            np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_loop_of_unknown_length_without_a_vector_form_stays(becomes):
+    @T.prim_func
+    def before(a: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n,), "int32")
+        for i in T.vectorized(n):
+            A[0] = A[0] + A[i]
+
+    becomes(SplitVectorLoop(), before, before)

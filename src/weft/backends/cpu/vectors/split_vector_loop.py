@@ -13,20 +13,23 @@ loop, but keeps one of 16 lanes and one of 8 in registers. Runs before Vectorize
 - Vectors of float16 that are added or multiplied have eight lanes.
 - A loop that has no vector form, as one that loads every 19th element, becomes one serial loop:
   in parts it would have as many scalar instructions as iterations, over which LLVM takes seconds.
+- A loop of unknown length is one over vectors of 16 lanes, one over 4, and one over what is left.
 - An unrolled loop whose variable decides the extents of vectorized loops is unrolled here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import Add, Call, Cast, Div, Max, Min, Mul, Select, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
@@ -61,10 +64,11 @@ class _Split(Mutator):
         if isinstance(loop.extent, IntImm) and _decides_lengths(loop):
             return seq(*[self.visit(_iteration(loop, at)) for at in range(loop.extent.value)])
         visited: For = self.visit_default(loop)
-        if visited.kind is not ForKind.VECTORIZED or not isinstance(visited.extent, IntImm):
+        if visited.kind is not ForKind.VECTORIZED or not is_const_int(visited.min, 0):
             return visited
-        if not isinstance(visited.min, IntImm) or visited.min.value != 0:
-            return visited
+        if not isinstance(visited.extent, IntImm):
+            has_form = has_vector_form(visited, PADDED, self.analyzer)
+            return _of_any_length(visited) if has_form else visited
         extent = visited.extent.value
         is_power = extent & (extent - 1) == 0
         if extent > _HALVES and _converts_halves(visited):
@@ -82,6 +86,19 @@ class _Split(Mutator):
         if is_power or whole + rest.bit_count() > MOST_VECTORS:
             return _long(visited, extent, _long_lanes(visited))
         return seq(_vectors(visited, whole, lanes), *_rest(visited, extent, rest))
+
+
+def _of_any_length(loop: For, sizes: Sequence[int] = (PADDED, SHORTEST)) -> Stmt:
+    """Vectors for as many elements as fill them, shorter vectors, and then scalars."""
+    if not sizes:
+        return loop.with_(kind=ForKind.SERIAL)
+    old, lanes = loop.loop_var, IntImm(loop.loop_var.dtype, sizes[0])
+    whole = op.floordiv(loop.extent, lanes)
+    rest = Var(old.name, old.dtype)
+    body = redefined(substitute(loop.body, {old: op.add(op.multiply(whole, lanes), rest)}))
+    last = loop.with_(loop_var=rest, extent=op.floormod(loop.extent, lanes), body=body)
+    vectors = _vectors(loop, whole, sizes[0], ForKind.SERIAL)
+    return seq(vectors, _of_any_length(last, sizes[1:]))
 
 
 def _decides_lengths(loop: For) -> bool:
@@ -160,15 +177,16 @@ def _rest(loop: For, extent: int, rest: int) -> list[Stmt]:
     return parts
 
 
-def _vectors(loop: For, count: int, lanes: int, kind: ForKind = ForKind.UNROLLED) -> For:
+def _vectors(loop: For, count: int | PrimExpr, lanes: int, kind: ForKind = ForKind.UNROLLED) -> For:
     """A loop over the first ``count`` vectors; the vector itself if it is one."""
-    if count == 1:
+    if isinstance(count, int) and count == 1:
         return _vector(loop, 0, lanes)
     old = loop.loop_var
     outer, inner = Var(old.name, old.dtype), Var(f"{old.name}_1", old.dtype)
     body = redefined(substitute(loop.body, {old: outer * lanes + inner}))
     vector = loop.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
-    zero, extent = IntImm(old.dtype, 0), IntImm(old.dtype, count)
+    zero = IntImm(old.dtype, 0)
+    extent = IntImm(old.dtype, count) if isinstance(count, int) else count
     return For(outer, zero, extent, kind, vector)
 
 
