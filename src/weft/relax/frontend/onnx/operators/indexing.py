@@ -168,11 +168,11 @@ def _of_one_length(
     """Starts and ends, of as many elements as any of the inputs is known to have."""
     given = [value for value in (starts, ends, *others) if value is not None]
     extents = [dims[0] for value in given if len(dims := value.shape or []) == 1]
-    count = next((extent for extent in extents if isinstance(extent, int)), None)
+    counts = [extent for extent in extents if isinstance(extent, int)]
     return [
-        value
-        if count is None or value.shape is None or isinstance(value.shape[0], int)
-        else context.value(context.matched(value.expr, [count]))
+        context.value(context.matched(value.expr, counts[:1]))
+        if counts and value.rank == 1 and value.shape not in (None, counts[:1])
+        else value
         for value in (starts, ends)
     ]
 
