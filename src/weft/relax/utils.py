@@ -7,7 +7,6 @@ from weft.relax.args_converter import args_converter
 from weft.relax.expr import Function
 from weft.relax.expr import as_relax_expr as convert_to_expr
 from weft.relax.ir import substitution
-from weft.tir.expr import Var
 
 __all__ = ["args_converter", "convert_to_expr", "copy_with_new_vars"]
 
@@ -15,6 +14,7 @@ __all__ = ["args_converter", "convert_to_expr", "copy_with_new_vars"]
 def copy_with_new_vars(func: Function) -> Function:
     """The function with new parameters, bound variables and symbolic variables."""
     copy = substitution.copy_with_new_vars(func)
-    fresh = {symbol: Var(symbol.name, symbol.dtype) for symbol in defined_symbolic_vars(copy)}
+    symbols = defined_symbolic_vars(copy)
+    fresh = {var: type(var)(var.name, var.dtype) for var in symbols}  # a size stays one
     result: Function = substitution.replace(copy, symbols=fresh)
     return result

@@ -34,3 +34,18 @@ def test_a_copy_has_its_own_variables():
     assert not {id(var) for var in mine} & {id(var) for var in its}
     old = {id(var) for var in relax.analysis.defined_symbolic_vars(scaled)}
     assert not old & {id(var) for var in relax.analysis.defined_symbolic_vars(copy)}
+
+
+def test_sizes_of_a_copy_are_known_not_to_be_negative():
+    """Else a slice up to the end of an axis has an extent of choices, and sums of it have more."""
+
+    @R.function(private=True)
+    def whole(x: R.Tensor(("n", 4))) -> R.Tensor(("n", 2)):
+        n = T.int64(is_size_var=True)
+        return R.strided_slice(x, (0, 1), (0, 2), (n, 4), (1, 1))
+
+    copy = relax.utils.copy_with_new_vars(whole)
+    (symbol,) = relax.analysis.defined_symbolic_vars(copy)
+    assert isinstance(symbol, tir.SizeVar)
+    normal = relax.BlockBuilder().normalize(copy.body)
+    assert normal.struct_info.shape.values[0] is symbol

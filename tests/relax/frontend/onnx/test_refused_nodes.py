@@ -37,6 +37,13 @@ def test_arithmetic_at_import_leaves_refusals_to_the_converter(call, message):
         run(from_onnx(model([call], [], ["y"], constants=constants)))
 
 
+def test_an_operator_of_a_later_opset_is_named_with_it():
+    """An exporter wrote CumProd into files of opset 23."""
+    proto = model([node("CumProd", "x one", "y")], [MATRIX], ["y"], 23, {"one": np.array(1)})
+    with pytest.raises(TVMError, match="CumProd, once, .*; nearest: CumProd of opset 26"):
+        from_onnx(proto)
+
+
 @pytest.mark.parametrize("sizes", [[1, 1], [2, 2], [4, -1], [1, 1, 1]])
 def test_sizes_of_parts_make_up_the_axis(sizes):
     constants = {"sizes": np.array(sizes)}

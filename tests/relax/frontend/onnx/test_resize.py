@@ -5,7 +5,7 @@ import pytest
 
 from tests.lib.onnx_models import check, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
-from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
 
 pytestmark = [pytest.mark.sampled(3), pytest.mark.onnx]
 
@@ -79,6 +79,39 @@ def test_parts_of_the_image():
     proto = model(nodes, [info("x", shape=[1, 2, 5, 4])], ["a", "b"],
                   constants={"roi": roi, "sizes": np.array([1, 2, 3, 6])})  # fmt: skip
     check(proto, uniform(1, 2, 5, 4))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("dims", [[1, 2, 5, 4], [1, 2, "h", "w"]])
+def test_parts_of_the_image_that_the_run_tells(mode, dims):
+    """The edges of the first two axes are numbers, as TensorFlow's crop_and_resize is exported."""
+    concat = node("Concat", "zeros low ones high", "roi", axis=0)
+    crop = node("Resize", "x roi - sizes", "y", mode=mode, extrapolation_value=10.0,
+                coordinate_transformation_mode="tf_crop_and_resize")  # fmt: skip
+    constants = {"zeros": np.zeros(2, "float32"), "ones": np.ones(2, "float32"),
+                 "sizes": np.array([1, 2, 3, 6])}  # fmt: skip
+    inputs = [info("x", shape=dims), info("low", shape=[2]), info("high", shape=[2])]
+    proto = model([concat, crop], inputs, ["y"], constants=constants)
+    for low, high in (([0.4, -0.2], [0.6, 1.1]), ([0, 0], [1, 1]), ([0.9, 0.3], [0.1, 0.3])):
+        check(proto, uniform(1, 2, 5, 4), np.array(low, "float32"), np.array(high, "float32"))
+
+
+def test_a_part_that_the_run_tells_is_refused_with_antialias():
+    crop = node("Resize", "x roi - sizes", "y", mode="linear", antialias=1,
+                coordinate_transformation_mode="tf_crop_and_resize")  # fmt: skip
+    inputs = [info("x", shape=[1, 2, 5, 4]), info("roi", shape=[8])]
+    proto = model([crop], inputs, ["y"], constants={"sizes": np.array([1, 2, 3, 6])})
+    with pytest.raises(ConstantNeededError, match="its input roi must be known at import"):
+        from_onnx(proto)
+
+
+def test_extents_are_products_in_float32():
+    """6 * 7/6 is 6.9999998; rounded to float32 it is 7, as in ONNX Runtime."""
+    scales = np.array([1, 1, 11 / 8, 7 / 6], "float32")
+    for dims in ([1, 1, 8, 6], [1, 1, "h", "w"]):
+        proto = model([node("Resize", "x - scales", "y")], [info("x", shape=dims)], ["y"],
+                      constants={"scales": scales})  # fmt: skip
+        assert run(from_onnx(proto), uniform(1, 1, 8, 6)).shape == (1, 1, 11, 7)
 
 
 def test_sizes_that_keep_the_ratio_of_some_axes():

@@ -134,3 +134,40 @@ def test_rounding_up_cuts_windows_only_where_one_may_start_in_the_padding(pads, 
     assert names.count("relax.strided_slice") == 2 * slices
     for height, width in ((5, 6), (7, 8), (12, 9), (13, 11)):
         check(proto, uniform(1, 2, height, width))
+
+
+def test_bounds_of_a_slice_may_be_the_number_of_a_step():
+    """A number without dimensions, as tf2onnx slices by it."""
+    body = model(
+        [node("Add", "i one", "next"), node("Slice", "x i next zero", "row"),
+         node("Reshape", "row three", "flat"), node("Identity", "go", "on")],
+        [info("i", "int64", [1]), info("go", "bool", [])], ["on", "flat"],
+    ).graph  # fmt: skip
+    for result, shape in zip(body.output, ((), (3,)), strict=True):
+        result.CopyFrom(info(result.name, "float32" if shape else "bool", shape))
+    constants = {"one": [1], "zero": [0], "three": [3], "yes": True}
+    proto = model(
+        [node("Loop", "count yes", "y", body=body)],
+        [info("x", shape=[4, 3]), info("count", "int64", [])], ["y"],
+        constants={name: np.array(value) for name, value in constants.items()},
+    )  # fmt: skip
+    x = uniform(4, 3)
+    assert np.array_equal(run(from_onnx(proto), x, np.array(4)), x)
+
+
+def test_a_slice_has_a_bound_for_each_of_its_axes():
+    """``at[n : n + 1]`` has an element for each axis, though its extent is none of the graph's."""
+    proto = model(
+        [node("Slice", "at n m", "start"), node("Add", "start one", "end"),
+         node("Slice", "x start end axes", "y")],
+        [info("x", shape=[5, 3]), info("at", "int64", ["k"]), info("n", "int64", [1]),
+         info("m", "int64", [1])],
+        ["y"], constants={"one": np.array([1]), "axes": np.array([0])},
+    )  # fmt: skip
+    at, x = np.array([4, 0, 2]), uniform(5, 3)
+    mod = from_onnx(proto)
+    for n in range(3):
+        got = run(mod, x, at, np.array([n]), np.array([n + 1]))
+        assert np.array_equal(got, x[at[n] : at[n] + 1])
+    with pytest.raises(TVMError, match=r"expected shape \(1,\), got \(2,\)"):
+        run(mod, x, at, np.array([0]), np.array([2]))

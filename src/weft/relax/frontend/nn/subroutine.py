@@ -21,7 +21,6 @@ from weft.relax.frontend.nn.tensor import Nested, Parameter, Tensor, current_bui
 from weft.relax.ir.substitution import copy_with_new_vars, replace
 from weft.relax.rewrite.binding import function_symbols
 from weft.support.errors import IRTypeError
-from weft.tir.expr import Var as TirVar
 
 
 class SubroutineMixin:
@@ -142,7 +141,7 @@ def _subroutine(
         gvar = builder.emit_func_output(output)
     # The caller's symbols stand in the struct info of the parameters: the function gets its own.
     function = expect(builder.function_of(gvar), Function)
-    symbols = {var: TirVar(var.name, var.dtype) for var in function_symbols(function)}
+    symbols = {var: type(var)(var.name, var.dtype) for var in function_symbols(function)}
     builder.update_func(gvar, replace(copy_with_new_vars(function), symbols=symbols))
     return gvar, is_wrapped
 

@@ -106,6 +106,13 @@ def find_converter(domain: str, name: str, opset: int) -> Converter | None:
     return newest
 
 
+def first_opset(name: str) -> int | None:
+    """The opset from which on an operator has a converter; its name as ``qualified`` writes it."""
+    domain, _, plain = name.rpartition("::")
+    rows = _TABLE.get((domain, plain))
+    return rows[0].since if rows else None
+
+
 def converter_names() -> Iterator[str]:
     """The operators that have a converter; those of other domains as ``domain::name``."""
     for domain, name in _TABLE:

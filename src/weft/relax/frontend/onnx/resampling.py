@@ -39,24 +39,34 @@ class Method:
     extrapolation: float = 0.0
 
 
+Part = tuple[float | Expr, float | Expr]
+"""Where a part of an axis starts and ends: 0 is the first element, 1 the last."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """One axis: its number, its extent before and after, output over input, the part taken.
 
-    The scale of symbolic extents is None where it is their ratio, and a tensor of float64 where the
-    program computes it.
+    The scale of symbolic extents is None where it is their ratio. It and the edges of the part are
+    tensors of float64 where the program computes them.
     """
 
     axis: int
     extent: Dim
     count: Dim
     scale: float | Expr | None
-    part: tuple[float, float] = (0.0, 1.0)
+    part: Part = (0.0, 1.0)
+
+    @property
+    def has_known_part(self) -> bool:
+        """Whether the edges of the part are numbers."""
+        return not any(isinstance(edge, Expr) for edge in self.part)
 
     @property
     def is_static(self) -> bool:
-        """Whether both extents are numbers."""
-        return isinstance(self.extent, int) and isinstance(self.count, int)
+        """Whether both extents and the edges of the part are numbers."""
+        extents = isinstance(self.extent, int) and isinstance(self.count, int)
+        return extents and self.has_known_part
 
 
 Number = Any
@@ -68,7 +78,7 @@ def position(
     extent: Number,
     count: Number,
     scale: Number,
-    how: tuple[str, tuple[float, float]],
+    how: tuple[str, Part],
 ) -> Number:
     """The position on the input of output indices ``place``: arrays of numpy, or of the graph."""
     mode, part = how

@@ -10,15 +10,27 @@ import inspect
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from weft.relax.frontend.missing import SHOWN, UnsupportedOperatorsError, find_missing
+from weft.relax.frontend.missing import (
+    SHOWN,
+    MissingOperator,
+    UnsupportedOperatorsError,
+    find_missing,
+)
 from weft.relax.frontend.onnx.attributes import default_attributes, node_attributes
 from weft.relax.frontend.onnx.checks import first_output, sub_graphs
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 from weft.relax.frontend.onnx.functions import Key, function_key, opset_versions
 from weft.relax.frontend.onnx.protos import Attribute, Attributes, FunctionProto, NodeProto
-from weft.relax.frontend.onnx.registry import Converter, converter_names, plain_domain, qualified
+from weft.relax.frontend.onnx.registry import (
+    Converter,
+    converter_names,
+    first_opset,
+    plain_domain,
+    qualified,
+)
 from weft.relax.frontend.onnx.scope import Scope
 
 HINT: Final = (
@@ -35,7 +47,8 @@ class UnsupportedNodesError(UnsupportedOperatorsError):
 
     def __init__(self, nodes: Sequence[NodeProto]) -> None:
         uses = [(operator_name(node), _place(node)) for node in nodes]
-        super().__init__("from_onnx", find_missing(uses, converter_names()), HINT)
+        missing = find_missing(uses, converter_names())
+        super().__init__("from_onnx", map(_with_first_opset, missing), HINT)
         self.skeleton = skeleton(nodes)
         self.add_note(_shortened(nodes))
 
@@ -54,6 +67,12 @@ class UnsupportedAttributesError(OnnxNodeError):
         super().__init__("\n".join([*lines, HINT]))
         self.skeleton = skeleton(nodes)
         self.add_note(_shortened(nodes))
+
+
+def _with_first_opset(row: MissingOperator) -> MissingOperator:
+    """A model whose opset is too low for an operator was written by mistake: say so."""
+    since = first_opset(row.name)
+    return row if since is None else replace(row, nearest=f"{row.name} of opset {since}")
 
 
 def operator_name(node: NodeProto) -> str:

@@ -153,12 +153,28 @@ def slice_inputs(
     steps: Value | None = None,
 ) -> Expr:
     """The part ``start:end:step`` along axes; bounds that only the data decides are symbols."""
+    starts, ends = _of_one_length(context, starts, ends, axes, steps)
     first, last = context.dims(starts, "starts"), context.dims(ends, "ends")
     chosen = context.ints(axes, "axes")
     strides = context.ints(steps, "steps")
     chosen = list(range(len(first))) if chosen is None else chosen
     strides = [1] * len(first) if strides is None else strides
     return _sliced(context, x, (first, last), chosen, strides)
+
+
+def _of_one_length(
+    context: Context, starts: Value, ends: Value, *others: Value | None
+) -> list[Value]:
+    """Starts and ends, of as many elements as any of the inputs is known to have."""
+    given = [value for value in (starts, ends, *others) if value is not None]
+    extents = [dims[0] for value in given if len(dims := value.shape or []) == 1]
+    counts = [extent for extent in extents if isinstance(extent, int)]
+    return [
+        context.value(context.matched(value.expr, counts[:1]))
+        if counts and value.rank == 1 and value.shape not in (None, counts[:1])
+        else value
+        for value in (starts, ends)
+    ]
 
 
 def _sliced(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -104,13 +105,24 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
     else:
         context.fail("expected one of the inputs scales and sizes")
     if method.positions == "tf_crop_and_resize":
-        edges = context.array(roi, "roi").astype("float64").tolist()
-        parts = zip(edges[: len(chosen)], edges[len(chosen) :], strict=True)
-        resized = [
-            Axis(item.axis, item.extent, item.count, item.scale, part)
-            for item, part in zip(resized, parts, strict=True)
-        ]
+        if antialias:
+            context.array(roi, "roi")  # how many neighbours there are depends on it, too
+        resized = _cropped(context, resized, roi)
     return resampled(context, x, resized, method)
+
+
+def _cropped(context: Context, axes: Sequence[Axis], roi: Value | None) -> list[Axis]:
+    """The axes, of each the part between its edges: all starts, then all ends."""
+    if roi is None:
+        context.fail("the input roi is missing")
+    edges = [
+        edge if isinstance(edge, float) else _as_scale(context, edge)
+        for edge in _elements(context, roi, "roi")
+    ]
+    if len(edges) != 2 * len(axes):
+        context.fail(f"roi: expected {2 * len(axes)} numbers, got {len(edges)}")
+    parts = zip(edges[: len(axes)], edges[len(axes) :], strict=True)
+    return [replace(axis, part=part) for axis, part in zip(axes, parts, strict=True)]
 
 
 def _check(context: Context, method: Method) -> None:
@@ -127,53 +139,55 @@ def _check(context: Context, method: Method) -> None:
 
 
 def scaled(extent: Dim, scale: float) -> Dim:
-    """floor(extent * scale), of a symbol too."""
+    """floor(extent * scale) of float32, of a symbol too."""
     if isinstance(extent, int):
-        return int(np.float64(np.float32(scale)) * extent)
+        return int(np.float32(scale) * np.float32(extent))
     ratio = Fraction(float(scale)).limit_denominator(1 << 12)
     whole = as_prim(extent) * ratio.numerator
     return simplified(tir.floordiv(whole, ratio.denominator))
 
 
 def _by_scales(context: Context, x: Value, chosen: Sequence[int], scales: Value) -> list[Axis]:
-    known = _known_scales(context, scales)
-    if len(known) != len(chosen):
-        context.fail(f"scales: expected {len(chosen)} numbers, got {len(known)}")
+    factors = _elements(context, scales, "scales")
+    if len(factors) != len(chosen):
+        context.fail(f"scales: expected {len(chosen)} numbers, got {len(factors)}")
     shape = context.shape(x, "X")
     return [
-        _by_computed_scale(context, axis, shape[axis], (scales, place))
-        if scale is None
-        else Axis(axis, shape[axis], scaled(shape[axis], scale), scale)
-        for place, (axis, scale) in enumerate(zip(chosen, known, strict=True))
+        Axis(axis, shape[axis], scaled(shape[axis], factor), factor)
+        if isinstance(factor, float)
+        else _by_computed_scale(context, axis, shape[axis], factor)
+        for axis, factor in zip(chosen, factors, strict=True)
     ]
 
 
-def _known_scales(context: Context, scales: Value) -> list[float | None]:
-    """The factors, None for each that the program computes: of a Concat some are numbers."""
-    if scales.constant is not None:
-        return [float(scale) for scale in scales.constant.ravel().tolist()]
-    call = context.builder.lookup_binding(expect(scales.expr, Var))
+def _elements(context: Context, vector: Value, what: str) -> list[float | Expr]:
+    """The numbers of a vector; a (1,) tensor for each that the program computes, as in a Concat."""
+    if vector.constant is not None:
+        return [float(number) for number in vector.constant.ravel().tolist()]
+    if isinstance(vector.expr, Constant):
+        return [float(number) for number in vector.expr.data.numpy().ravel().tolist()]
+    call = context.builder.lookup_binding(expect(vector.expr, Var))
     if isinstance(call, Call) and call.op.name == "relax.concat":
         parts = [context.value(field) for field in expect(call.args[0], Tuple).fields]
-    else:
-        parts = [scales]
-    known: list[float | None] = []
-    for part in parts:
-        if isinstance(part.expr, Constant):
-            known += [float(scale) for scale in part.expr.data.numpy().ravel().tolist()]
-        else:
-            known += [None] * context.extent(part, 0, "scales")
-    return known
+        return [element for part in parts for element in _elements(context, part, what)]
+    return [
+        context.emit(op.strided_slice(vector.expr, [0], [place], [place + 1]))
+        for place in range(context.extent(vector, 0, what))
+    ]
 
 
-def _by_computed_scale(context: Context, axis: int, extent: Dim, place: tuple[Value, int]) -> Axis:
+def _by_computed_scale(context: Context, axis: int, extent: Dim, scale: Expr) -> Axis:
     """An axis whose factor the program computes, and with it the extent of the result."""
-    emit, (scales, index) = context.emit, place
-    scale = emit(op.strided_slice(scales.expr, [0], [index], [index + 1]))
+    emit = context.emit
     before = emit(op.reshape(emit(op.astype(context.dim_expr(extent), "float32")), [1]))
     whole = emit(op.astype(emit(op.floor(emit(op.multiply(before, scale)))), "int64"))
     (count,) = context.sizes(context.value(whole), "resized")
-    return Axis(axis, extent, count, emit(op.astype(emit(op.reshape(scale, [])), "float64")))
+    return Axis(axis, extent, count, _as_scale(context, scale))
+
+
+def _as_scale(context: Context, number: Expr) -> Expr:
+    """A (1,) tensor as one of float64 without dimensions, as positions are computed with."""
+    return context.as_type(context.emit(op.reshape(number, [])), "float64")
 
 
 def _by_sizes(
@@ -287,7 +301,7 @@ def _whole(context: Context, sums: Expr) -> Expr:
 
 
 def _stays(axis: Axis) -> bool:
-    if isinstance(axis.scale, Expr):
+    if isinstance(axis.scale, Expr) or not axis.has_known_part:
         return False
     same = axis.extent is axis.count or (axis.is_static and axis.extent == axis.count)
     return same and axis.scale in (1.0, None) and axis.part == (0.0, 1.0)
