@@ -22,9 +22,9 @@ import torch
 from torch._dynamo.exc import UserError, UserErrorType
 
 from weft.relax.frontend.torch.assigned_data import assigned_data
+from weft.relax.frontend.torch.assignments import Assignments
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
-from weft.relax.frontend.torch.kept_tensors import Assignments
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.untouched import untouched
@@ -107,7 +107,7 @@ def capture(
                 with untouched(model), assignments.noted():
                     program = _exported(model, args, kwargs, dynamic_shapes)
                 if changed := assignments.changed(program):
-                    with untouched(model), assignments.written_back(model, changed):
+                    with untouched(model), assignments.written_back(changed):
                         program = _exported(model, args, kwargs, dynamic_shapes)
         except TVMError:
             raise

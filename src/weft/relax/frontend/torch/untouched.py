@@ -38,15 +38,30 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
     if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
         yield  # a lazy module becomes another one at its first call
         return
-    modules = [*model.modules()]
-    state = _State([*map(vars, modules), *modules])
+    state = noted_state(model)
     try:
         yield
     finally:
         state.restore()
 
 
-class _State:
+def noted_state(model: torch.nn.Module) -> State:
+    """What a module and all that it holds are at present, to be put back."""
+    modules = [*model.modules()]
+    return State([*map(vars, modules), *modules])
+
+
+def attributes_of(value: object) -> dict[str, object]:
+    """What an object of a class of the user's keeps in attributes; nothing for other values."""
+    kind = type(value)
+    if isinstance(value, type) or not _is_users(kind):
+        return {}
+    slots = {name: getattr(value, name, _UNSET) for name in _slots(kind)}
+    own = getattr(value, "__dict__", None)
+    return {**slots, **(own if isinstance(own, dict) else {})}
+
+
+class State:
     """What containers, objects and classes held, by their ``id``."""
 
     def __init__(self, roots: list[Any]) -> None:
