@@ -10,6 +10,7 @@ from typing import Final
 import torch
 from torch import fx
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputSpec
+from torch.utils import _pytree as pytree
 
 from weft.ir.expr import Extent
 from weft.ir.module import IRModule
@@ -243,6 +244,7 @@ class _ProgramBuilder:
             translator.check_operators(self.graph_module, SOURCE)
             emit_guards(builder, guards)
             with builder.dataflow():
+                refuse_sparse_results(self.graph_module)
                 results = translator.run(self.graph_module, inputs)
                 kept: list[Expr] = self._results(expect(results, list))
                 if intermediates:
@@ -355,6 +357,17 @@ class _ProgramBuilder:
                 low = int(limits.lower)
                 bounds[variable.name] = (0 if low == ASSUMED_LEAST else low, high)
         return bounds
+
+
+def refuse_sparse_results(graph_module: fx.GraphModule) -> None:
+    """Raise UnsupportedError for a sparse tensor among a program's results."""
+    for node in graph_module.graph.find_nodes(op="output"):
+        for place, result in enumerate(pytree.tree_leaves(node.args)):
+            fake = result.meta.get("val") if isinstance(result, fx.Node) else None
+            if isinstance(fake, torch.Tensor) and fake.layout is not torch.strided:
+                raise UnsupportedError(
+                    f"{SOURCE}: result {place} is a tensor of {fake.layout}; return y.to_dense()"
+                )
 
 
 def is_fixed(result: OutputSpec) -> bool:
