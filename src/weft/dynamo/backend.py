@@ -24,7 +24,6 @@ from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.own_decompositions import with_own_decompositions
-from weft.relax.frontend.torch.registry import overload_name
 from weft.support.errors import IRTypeError, TVMError, UnsupportedError
 from weft.target.target import TargetLike, target_meant
 

@@ -65,6 +65,23 @@ def test_the_length_may_be_symbolic():
         torch.testing.assert_close(compiled(x), model(x))
 
 
+class Levels(nn.Module):
+    """A table of extents, as models of images make it."""
+
+    def forward(self, x, y):
+        shapes = torch.tensor([image.shape for image in (x, y)])
+        height, width = shapes[1, 0], shapes[1, 1]
+        rows = torch.arange(0, height)
+        if rows.shape[0] * int(width) != y.numel():
+            return x
+        return x.sum() + y * rows[:, None]
+
+
+def test_a_table_of_extents():
+    x, y = torch.randn(4, 6), torch.randn(2, 3)
+    torch.testing.assert_close(weft.compile(Levels(), (x, y), cache=False)(x, y), Levels()(x, y))
+
+
 class Counts(nn.Module):
     """A buffer that decides and changes."""
 

@@ -145,8 +145,6 @@ def _exported(
         raise
     except GuardOnDataDependentSymNode:
         numbers = numbers_of(model)
-        if not numbers:
-            raise
         with known_numbers(model, numbers):
             program = export()
         if written(program, InputKind.BUFFER) & numbers.keys():

@@ -1,18 +1,21 @@
-"""Numbers that a model holds in buffers, where control flow or an extent depends on them.
+"""Numbers in small tensors of a model, where control flow or an extent depends on them.
 
-Models of speech keep strides and paddings of their convolutions so: ``if length <= self.padding``.
-torch.export takes a buffer for a tensor of unknown values. Where it stops at that, it is told the
-values of small buffers, with which it computes as it does with those of ``torch.tensor(3)``.
+Models of speech keep strides and paddings of convolutions in buffers (``if length <= self.padding``)
+and models of images tables of heights and widths (``torch.tensor(shapes)[0, 1]``). torch.export
+takes a buffer for a tensor of unknown values, and follows the values of no more than one element.
+Where it stops at that, it is told the values of small buffers, and follows those of small tensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Final
 
 import torch
 from torch._subclasses import fake_tensor
+from torch.fx.experimental import proxy_tensor
 
 _LIMIT: Final = "CONSTANT_NUMEL_LIMIT"
 """torch's limit of the elements of a tensor whose values it follows."""
@@ -38,14 +41,23 @@ def known_numbers(model: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> I
             if name in numbers and isinstance(buffer, fake_tensor.FakeTensor):
                 buffer.constant = numbers[name]
 
-    limit = getattr(fake_tensor, _LIMIT, 1)
     hook = model.register_forward_pre_hook(tell)
-    setattr(fake_tensor, _LIMIT, _MOST)
+    try:
+        with _followed(fake_tensor), _followed(proxy_tensor):
+            yield
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def _followed(module: ModuleType) -> Iterator[None]:
+    """Within, a module of torch follows the values of small tensors, not of numbers only."""
+    limit = getattr(module, _LIMIT, 1)
+    setattr(module, _LIMIT, _MOST)
     try:
         yield
     finally:
-        setattr(fake_tensor, _LIMIT, limit)
-        hook.remove()
+        setattr(module, _LIMIT, limit)
 
 
 def erase_reads(program: torch.export.ExportedProgram) -> None:
