@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,11 +108,11 @@ def capture(
         try:
             with redirect_stderr(printed), told_shapes(), stand_ins():
                 assignments = Assignments(model)
-                with untouched(model), assignments.noted():
-                    program = _exported(model, args, kwargs, dynamic_shapes)
+                with untouched(model) as restore, assignments.noted():
+                    program = _exported(model, args, kwargs, dynamic_shapes, restore)
                 if changed := assignments.changed(program):
-                    with untouched(model), assignments.written_back(changed):
-                        program = _exported(model, args, kwargs, dynamic_shapes)
+                    with untouched(model) as restore, assignments.written_back(changed):
+                        program = _exported(model, args, kwargs, dynamic_shapes, restore)
         except TVMError:
             raise
         except Exception as error:
@@ -126,11 +126,12 @@ def _exported(
     args: tuple[object, ...],
     kwargs: dict[str, object],
     dynamic_shapes: object,
+    restore: Callable[[], None],
 ) -> torch.export.ExportedProgram:
     """The exported program; torch need not look at guards that hold or become checks.
 
     Where it stopped at values, it is asked again with those of small buffers; where it lost sight
-    of a tensor, with what follows ``tensor.data``.
+    of a tensor, with what follows ``tensor.data``. ``restore`` undoes before what a trace did.
     """
     export = functools.partial(
         torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
@@ -144,6 +145,7 @@ def _exported(
             return export(**{_IGNORES_GUARDS: True})
         raise
     except GuardOnDataDependentSymNode:
+        restore()
         numbers = numbers_of(model)
         with known_numbers(model, numbers):
             program = export()
@@ -154,6 +156,7 @@ def _exported(
     except RuntimeError as error:
         if _LOST not in str(error):
             raise
+    restore()
     with assigned_data(model):
         return export()
 

@@ -1,6 +1,6 @@
 """Numbers in small tensors of a model, where control flow or an extent depends on them.
 
-Models of speech keep strides and paddings of convolutions in buffers (``if length <= self.padding``)
+Models of speech keep strides and paddings of convolutions in buffers (``if size <= self.padding``)
 and models of images tables of heights and widths (``torch.tensor(shapes)[0, 1]``). torch.export
 takes a buffer for a tensor of unknown values, and follows the values of no more than one element.
 Where it stops at that, it is told the values of small buffers, and follows those of small tensors.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any, Final
@@ -32,15 +32,18 @@ _MOST: Final = 1_000_000
 
 
 @contextmanager
-def untouched(model: torch.nn.Module) -> Iterator[None]:
-    """Put back, at the end, the state of a module and of what it holds."""
+def untouched(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
+    """Put back, at the end, the state of a module and of what it holds.
+
+    The value is a function that does so before, for another try.
+    """
     is_module = isinstance(model, torch.nn.Module)
     if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
-        yield  # a lazy module becomes another one at its first call
+        yield lambda: None  # a lazy module becomes another one at its first call
         return
     state = noted_state(model)
     try:
-        yield
+        yield state.restore
     finally:
         state.restore()
 
