@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 ATEN: Final = torch.ops.aten
 Number = float | complex
+Table = Mapping[torch._ops.OperatorBase, Callable[..., object]]
 
 
 # Exponentials, logarithms, powers
@@ -77,8 +78,8 @@ def power(self: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     if not isinstance(self, Tensor):
         return torch.exp(cmath.log(self) * exponent) if self else self * exponent
     value = torch.exp(torch.log(self) * exponent)
-    is_complex = isinstance(exponent, complex) or _is_complex(exponent)
-    is_zero = (self == 0) & ((exponent.real if is_complex else exponent) > 0)
+    real = exponent.real if isinstance(exponent, complex) or _is_complex(exponent) else exponent
+    is_zero = (self == 0) & (real > 0)
     return torch.where(is_zero, 0, value)
 
 
@@ -270,7 +271,11 @@ def _as_complex(matrix: Tensor) -> Tensor:
     return torch.complex(real.contiguous(), imaginary.contiguous())
 
 
-def inverse(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:  # noqa: N803 - torch's name
+def inverse(
+    A: Tensor,  # noqa: N803 - torch's name
+    *,
+    check_errors: bool = False,
+) -> tuple[Tensor, Tensor]:
     """(the inverse, info)."""
     real, info = torch.linalg.inv_ex(_as_real(A), check_errors=check_errors)
     return _as_complex(real), info
@@ -290,8 +295,8 @@ def solve(
         transposed = solve(A.mT, given.mT, check_errors=check_errors)
         return transposed[0].mT, *transposed[1:]
     stacked = torch.cat([given.real, given.imag], -2)
-    found, info = torch.linalg.solve_ex(_as_real(A), stacked, check_errors=check_errors)
-    result = torch.complex(*(half.contiguous() for half in found.chunk(2, -2)))
+    both, info = torch.linalg.solve_ex(_as_real(A), stacked, check_errors=check_errors)
+    result = torch.complex(*(half.contiguous() for half in both.chunk(2, -2)))
     nothing = torch.full_like(A, math.nan)
     solution = result.squeeze(-1) if is_vector else result
     return solution, nothing, torch.zeros(A.shape[:-1], dtype=torch.int32), info
@@ -302,24 +307,24 @@ def matrix_exp(self: Tensor) -> Tensor:
     return _as_complex(torch.linalg.matrix_exp(_as_real(self)))
 
 
-_INVERSES: Final = {
+_INVERSES: Final[Table] = {
     ATEN.asin.default: asin, ATEN.acos.default: acos, ATEN.atan.default: atan,
     ATEN.asinh.default: asinh, ATEN.acosh.default: acosh, ATEN.atanh.default: atanh,
 }  # fmt: skip
-_POWERS: Final = {
+_POWERS: Final[Table] = {
     ATEN.expm1.default: expm1, ATEN.log1p.default: log1p, ATEN.exp2.default: exp2,
     ATEN.log2.default: log2, ATEN.log10.default: log10, ATEN.rsqrt.default: rsqrt,
     ATEN.sigmoid.default: sigmoid, ATEN.sinc.default: sinc, ATEN.pow.Tensor_Tensor: power,
     ATEN.pow.Tensor_Scalar: power, ATEN.pow.Scalar: power,
 }  # fmt: skip
-_REDUCTIONS: Final = {
+_REDUCTIONS: Final[Table] = {
     ATEN.prod.default: product, ATEN.prod.dim_int: product_along,
     ATEN.cumprod.default: products_so_far, ATEN.var.default: variance, ATEN.var.dim: variance,
     ATEN.var.correction: variance, ATEN.std.default: deviation, ATEN.std.dim: deviation,
     ATEN.std.correction: deviation, ATEN.vdot.default: vdot, ATEN.trace.default: trace,
     ATEN.masked_select.default: masked_select,
 }  # fmt: skip
-_OTHERS: Final = {
+_OTHERS: Final[Table] = {
     ATEN.lerp.Scalar: lerp, ATEN.lerp.Tensor: lerp, ATEN.addcmul.default: addcmul,
     ATEN.addcdiv.default: addcdiv, ATEN.addmm.default: addmm, ATEN.baddbmm.default: addmm,
     ATEN.addmv.default: addmm, ATEN.eye.default: eye, ATEN.eye.m: eye,
@@ -327,7 +332,7 @@ _OTHERS: Final = {
     ATEN._linalg_solve_ex.default: solve, ATEN.linalg_inv_ex.default: inverse,
     ATEN.linalg_matrix_exp.default: matrix_exp,
 }  # fmt: skip
-COMPLEX_DECOMPOSITIONS: Final[Mapping[torch._ops.OperatorBase, Callable[..., object]]] = {
+COMPLEX_DECOMPOSITIONS: Final[Table] = {
     **_INVERSES, **_POWERS, **_REDUCTIONS, **_OTHERS,
 }  # fmt: skip
 """Overload -> a function of its arguments, where one of them is complex."""
@@ -348,6 +353,5 @@ def where_complex(
 
 
 def _is_complex(value: object) -> bool:
-    if isinstance(value, Tensor | torch.dtype):
-        return value.is_complex() if isinstance(value, Tensor) else value.is_complex
-    return isinstance(value, complex)
+    kind = value.dtype if isinstance(value, Tensor) else value
+    return isinstance(value, complex) or (isinstance(kind, torch.dtype) and kind.is_complex)
