@@ -211,8 +211,8 @@ def _is_one_of(value: torch.Tensor, *others: torch.Tensor | None) -> bool:
 @contextmanager
 def _hooked(model: object, before: Hook, after: Hook) -> Iterator[None]:
     """Within, functions are called before and after each call of a model."""
-    if not isinstance(model, torch.nn.Module):
-        yield
+    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
+        yield  # torch.export takes neither
         return
     hooks = [model.register_forward_pre_hook(before), model.register_forward_hook(after)]
     try:

@@ -146,6 +146,7 @@ def import_exported_program(
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
     check_converters(custom_converters)
     converters = converters_with(custom_converters)
+    refuse_lost_inputs(program)
     program = with_kept_tensors(program)
     graph_module = decomposed_one_by_one(program.graph_module, converters)
     captured = converters_as_captured(graph_module, converters)
@@ -357,6 +358,17 @@ class _ProgramBuilder:
                 low = int(limits.lower)
                 bounds[variable.name] = (0 if low == ASSUMED_LEAST else low, high)
         return bounds
+
+
+def refuse_lost_inputs(program: torch.export.ExportedProgram) -> None:
+    """Raise UnsupportedError for a program of torch.func's gradients, which reads no input."""
+    for tensor in program.constants.values():
+        is_tensor = isinstance(tensor, torch.Tensor)
+        if is_tensor and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise UnsupportedError(
+                f"{SOURCE}: torch.export loses the inputs of torch.func.grad, vjp and jacrev; "
+                'use torch.compile(model, backend="weft")'
+            )
 
 
 def refuse_sparse_results(graph_module: fx.GraphModule) -> None:
