@@ -23,8 +23,7 @@ from weft.dynamo.random import GENERATOR
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
-from weft.relax.frontend.torch.own_decompositions import OWN_DECOMPOSITIONS
-from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.own_decompositions import with_own_decompositions
 from weft.support.errors import IRTypeError, TVMError, UnsupportedError
 from weft.target.target import TargetLike, target_meant
 
@@ -89,12 +88,7 @@ def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[.
 
 def decompositions() -> dict[torch._ops.OperatorBase, Callable[..., object]]:
     """Decompositions to core ATen, without those of operators that have a converter."""
-    table = {**torch._decomp.core_aten_decompositions(), **OWN_DECOMPOSITIONS}
-    return {
-        overload: decomposition
-        for overload, decomposition in table.items()
-        if overload_name(overload) not in CONVERTERS
-    }
+    return with_own_decompositions(torch._decomp.core_aten_decompositions(), CONVERTERS)
 
 
 def compile_aten(

@@ -11,6 +11,7 @@ import weft
 from weft.relax.frontend.torch.capture import CaptureError, capture
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
+from weft.support.errors import UnsupportedError
 
 pytestmark = pytest.mark.torch
 Dim = torch.export.Dim
@@ -219,3 +220,31 @@ def test_numbers_that_are_computed_from_a_float_of_the_data(function):
     for size, scale in ((6, 1.25), (1, 0.5), (40, 2.0), (5, 0.1)):
         x, s = torch.randn(4, size), torch.tensor(scale)
         torch.testing.assert_close(model(x, s), function(x, s))
+
+
+class Gradient(torch.nn.Module):
+    """A gradient within a model."""
+
+    def forward(self, x):
+        return torch.func.grad(lambda z: (z**3).sum())(x)
+
+
+def test_gradients_of_torch_func_are_refused_and_compiled():
+    """torch.export's program reads a constant in the place of the input."""
+    x, told = torch.randn(4), r'loses the inputs of torch\.func\.grad.*backend="weft"'
+    with pytest.raises(UnsupportedError, match=told):
+        weft.compile(Gradient(), (x,), cache=False)
+    compiled = torch.compile(Gradient(), backend="weft")
+    torch.testing.assert_close(compiled(x), 3 * x**2)
+
+
+class Forward(torch.nn.Module):
+    """A derivative in forward mode."""
+
+    def forward(self, x):
+        return torch.func.jvp(lambda z: z.sin() * z.sum(), (x,), (torch.ones_like(x),))
+
+
+def test_derivatives_in_forward_mode():
+    x, model = torch.randn(4), Forward()
+    torch.testing.assert_close(weft.compile(model, (x,), cache=False)(x), model(x))

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +20,15 @@ from typing import Final
 import sympy
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
+from torch.export.graph_signature import InputKind
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from weft.relax.frontend.torch.assigned_data import assigned_data
+from weft.relax.frontend.torch.assignments import Assignments
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
-from weft.relax.frontend.torch.kept_tensors import Assignments
+from weft.relax.frontend.torch.kept_tensors import written
+from weft.relax.frontend.torch.known_numbers import erase_reads, known_numbers, numbers_of
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.untouched import untouched
@@ -104,11 +108,11 @@ def capture(
         try:
             with redirect_stderr(printed), told_shapes(), stand_ins():
                 assignments = Assignments(model)
-                with untouched(model), assignments.noted():
-                    program = _exported(model, args, kwargs, dynamic_shapes)
+                with untouched(model) as restore, assignments.noted():
+                    program = _exported(model, args, kwargs, dynamic_shapes, restore)
                 if changed := assignments.changed(program):
-                    with untouched(model), assignments.written_back(model, changed):
-                        program = _exported(model, args, kwargs, dynamic_shapes)
+                    with untouched(model) as restore, assignments.written_back(changed):
+                        program = _exported(model, args, kwargs, dynamic_shapes, restore)
         except TVMError:
             raise
         except Exception as error:
@@ -122,10 +126,12 @@ def _exported(
     args: tuple[object, ...],
     kwargs: dict[str, object],
     dynamic_shapes: object,
+    restore: Callable[[], None],
 ) -> torch.export.ExportedProgram:
     """The exported program; torch need not look at guards that hold or become checks.
 
-    Where it lost sight of a tensor, it is asked again with what follows ``tensor.data``.
+    Where it stopped at values, it is asked again with those of small buffers; where it lost sight
+    of a tensor, with what follows ``tensor.data``. ``restore`` undoes before what a trace did.
     """
     export = functools.partial(
         torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
@@ -138,9 +144,19 @@ def _exported(
         if can_ignore and is_guard and may_be_ignored(str(error)):
             return export(**{_IGNORES_GUARDS: True})
         raise
+    except GuardOnDataDependentSymNode:
+        restore()
+        numbers = numbers_of(model)
+        with known_numbers(model, numbers):
+            program = export()
+        if written(program, InputKind.BUFFER) & numbers.keys():
+            raise  # they are other numbers in the next call
+        erase_reads(program)
+        return program
     except RuntimeError as error:
         if _LOST not in str(error):
             raise
+    restore()
     with assigned_data(model):
         return export()
 

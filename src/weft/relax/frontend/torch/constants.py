@@ -11,10 +11,10 @@ from weft.support.errors import UnsupportedError
 def as_ndarray(tensor: torch.Tensor) -> NDArray:
     """The NDArray on a tensor's memory; what is not compact, dense or on the CPU is copied."""
     data = tensor.detach()
-    if data.is_sparse or data.is_quantized:
-        raise UnsupportedError(
-            f"constants: expected a dense tensor, got {data.layout} of {data.dtype}"
-        )
+    if data.is_quantized:
+        raise UnsupportedError(f"constants: expected a plain tensor, got one of {data.dtype}")
+    if data.layout is not torch.strided:
+        data = data.to_dense()
     if isinstance(data, torch.nn.Parameter) or type(data) is not torch.Tensor:
         data = data.as_subclass(torch.Tensor)
     compact = data.cpu().resolve_conj().resolve_neg().contiguous()

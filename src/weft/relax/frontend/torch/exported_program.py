@@ -10,6 +10,7 @@ from typing import Final
 import torch
 from torch import fx
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputSpec
+from torch.utils import _pytree as pytree
 
 from weft.ir.expr import Extent
 from weft.ir.module import IRModule
@@ -145,6 +146,7 @@ def import_exported_program(
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
     check_converters(custom_converters)
     converters = converters_with(custom_converters)
+    refuse_lost_inputs(program)
     program = with_kept_tensors(program)
     graph_module = decomposed_one_by_one(program.graph_module, converters)
     captured = converters_as_captured(graph_module, converters)
@@ -243,6 +245,7 @@ class _ProgramBuilder:
             translator.check_operators(self.graph_module, SOURCE)
             emit_guards(builder, guards)
             with builder.dataflow():
+                refuse_sparse_results(self.graph_module)
                 results = translator.run(self.graph_module, inputs)
                 kept: list[Expr] = self._results(expect(results, list))
                 if intermediates:
@@ -355,6 +358,28 @@ class _ProgramBuilder:
                 low = int(limits.lower)
                 bounds[variable.name] = (0 if low == ASSUMED_LEAST else low, high)
         return bounds
+
+
+def refuse_lost_inputs(program: torch.export.ExportedProgram) -> None:
+    """Raise UnsupportedError for a program of torch.func's gradients, which reads no input."""
+    for tensor in program.constants.values():
+        is_tensor = isinstance(tensor, torch.Tensor)
+        if is_tensor and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise UnsupportedError(
+                f"{SOURCE}: torch.export loses the inputs of torch.func.grad, vjp and jacrev; "
+                'use torch.compile(model, backend="weft")'
+            )
+
+
+def refuse_sparse_results(graph_module: fx.GraphModule) -> None:
+    """Raise UnsupportedError for a sparse tensor among a program's results."""
+    for node in graph_module.graph.find_nodes(op="output"):
+        for place, result in enumerate(pytree.tree_leaves(node.args)):
+            fake = result.meta.get("val") if isinstance(result, fx.Node) else None
+            if isinstance(fake, torch.Tensor) and fake.layout is not torch.strided:
+                raise UnsupportedError(
+                    f"{SOURCE}: result {place} is a tensor of {fake.layout}; return y.to_dense()"
+                )
 
 
 def is_fixed(result: OutputSpec) -> bool:

@@ -2,73 +2,17 @@
 
 A cache of keys and values is often a plain attribute, or lies in a list or an object of its own.
 torch.export takes such a tensor for a constant, to which a program must not write; here it becomes
-a buffer of the program. And torch.export forgets what is assigned to an attribute (``self.mean =
-self.mean * 0.9 + x``), unless that is a buffer of the outermost module; here the value is written
-into the tensor that was there, once the model returns. So the compiled model changes what it keeps
-as the model itself would.
+a buffer of the program. ``assignments.py`` is about tensors that take the place of others.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
 
 import torch
 from torch import fx
 from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec
-
-from weft.support.errors import UnsupportedError
-
-
-@dataclass
-class Kept:
-    """A tensor in an attribute of a module.
-
-    ``held`` is what stands for it in a trace, ``assigned`` what the trace puts in its place.
-    """
-
-    module: torch.nn.Module
-    name: str
-    tensor: torch.Tensor
-    held: torch.Tensor | None = None
-    assigned: torch.Tensor | None = None
-
-    def note(self, value: torch.Tensor) -> None:
-        """Note an assignment, which comes next."""
-        if self.held is None:
-            self.held = getattr(self.module, self.name)
-        if value is not self.held and value is not self.tensor:
-            self.assigned = value
-
-    def is_assigned(self, path: str) -> bool:
-        """Whether a tensor of this type was assigned: another type is a cast for a call.
-
-        Raises UnsupportedError for one of another shape.
-        """
-        new, old = self.assigned, self.tensor
-        if new is None or new.dtype != old.dtype:
-            return False
-        if new.shape != old.shape:
-            raise UnsupportedError(
-                f"from_exported_program: the model keeps {path} from call to call and changes its "
-                f"shape from {list(old.shape)} to {list(new.shape)}; make it an input and a result "
-                "of forward"
-            )
-        return True
-
-    def write_back(self) -> None:
-        """Write what was assigned into the tensor that stood there, and put that back."""
-        if self.held is not None and self.assigned is not None:
-            with torch.no_grad():
-                self.held.copy_(self.assigned)
-            setattr(self.module, self.name, self.held)
-        self.held = self.assigned = None
-
-
-_HELD: Final = (InputKind.CONSTANT_TENSOR, InputKind.BUFFER)
 
 
 def written(program: torch.export.ExportedProgram, *kinds: InputKind) -> frozenset[str]:
@@ -161,85 +105,3 @@ def copied_graph(graph_module: fx.GraphModule) -> fx.Graph:
     for node, original in zip(graph.nodes, graph_module.graph.nodes, strict=True):
         node.name = original.name  # torch calls the copy of an input named as a builtin otherwise
     return graph
-
-
-class Assignments:
-    """What a trace assigns to attributes of a model's modules that hold tensors, by their paths."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        modules = dict(model.named_modules()) if isinstance(model, torch.nn.Module) else {}
-        self.kept = {
-            f"{path}.{name}" if path else name: Kept(module, name, value)
-            for path, module in modules.items()
-            for name, value in {**vars(module), **module._buffers}.items()
-            if isinstance(value, torch.Tensor)
-        }
-        self._by_place = {(id(item.module), item.name): item for item in self.kept.values()}
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Within, assignments are noted: torch.export puts back what the attributes held."""
-        assign = torch.nn.Module.__setattr__
-
-        def noting(module: torch.nn.Module, name: str, value: object) -> None:
-            item = self._by_place.get((id(module), name))
-            if item is not None and isinstance(value, torch.Tensor):
-                item.note(value)
-            assign(module, name, value)
-
-        torch.nn.Module.__setattr__ = noting
-        try:
-            yield
-        finally:
-            torch.nn.Module.__setattr__ = assign
-
-    def changed(self, program: torch.export.ExportedProgram) -> list[Kept]:
-        """What the program reads and the trace changed, but not the program, or only a constant.
-
-        Raises UnsupportedError for an attribute that got a tensor of another shape.
-        """
-        live = copied_graph(program.graph_module)
-        live.eliminate_dead_code()
-        inputs = {node.name for node in live.nodes if node.users}
-        specs = program.graph_signature.input_specs
-        read = {item.target for item in specs if item.kind in _HELD and item.arg.name in inputs}
-        constants = written(program, InputKind.CONSTANT_TENSOR)
-        buffers = written(program, InputKind.BUFFER)
-        changed = []
-        for path in sorted(read & self.kept.keys() - buffers):
-            item = self.kept[path]
-            if item.is_assigned(path) or path in constants:
-                changed.append(item)
-        return changed
-
-    @contextmanager
-    def written_back(self, model: torch.nn.Module, changed: Sequence[Kept]) -> Iterator[None]:
-        """Within, these attributes are buffers, and a trace writes to them what it assigns."""
-
-        def write(*_: object) -> None:
-            for item in changed:
-                item.write_back()
-
-        plain = [item for item in changed if item.name not in item.module._buffers]
-        for item in changed:
-            item.assigned = item.held = None
-        hook = model.register_forward_hook(write)
-        try:
-            with _as_buffers(plain), self.noted():
-                yield
-        finally:
-            hook.remove()
-
-
-@contextmanager
-def _as_buffers(kept: Sequence[Kept]) -> Iterator[None]:
-    """Within, these attributes are buffers."""
-    for item in kept:
-        delattr(item.module, item.name)
-        item.module.register_buffer(item.name, item.tensor, persistent=False)
-    try:
-        yield
-    finally:
-        for item in kept:
-            delattr(item.module, item.name)
-            setattr(item.module, item.name, item.tensor)

@@ -6,12 +6,20 @@ they do, which torch.export avoids and torch.compile does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from weft.relax.frontend.torch.complex_decompositions import (
+    COMPLEX_DECOMPOSITIONS,
+    where_complex,
+)
+from weft.relax.frontend.torch.complex_tensor import COMPLEX
+from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.special_decompositions import SPECIAL_DECOMPOSITIONS
 
 ATEN: Final = torch.ops.aten
 
@@ -156,5 +164,22 @@ OWN_DECOMPOSITIONS: Final[Mapping[torch._ops.OperatorBase, Callable[..., object]
     ATEN._transformer_encoder_layer_fwd.default: transformer_encoder_layer,
     ATEN._scaled_dot_product_flash_attention_for_cpu_backward.default: flash_attention_backward,
     ATEN.conv_tbc.default: conv_tbc,
+    **SPECIAL_DECOMPOSITIONS,
 }
 """Overload -> a function of its arguments that calls other operators."""
+
+
+def with_own_decompositions(
+    table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
+    converters: Container[str],
+) -> dict[torch._ops.OperatorBase, Callable[..., object]]:
+    """Decompositions of the operators that have no converter: torch's, and those it lacks."""
+    whole = {
+        overload: decomposition
+        for overload, decomposition in {**table, **OWN_DECOMPOSITIONS}.items()
+        if overload_name(overload) not in converters
+    }
+    for overload, decomposition in COMPLEX_DECOMPOSITIONS.items():
+        if overload_name(overload) + COMPLEX not in converters:
+            whole[overload] = where_complex(decomposition, whole.get(overload))
+    return whole

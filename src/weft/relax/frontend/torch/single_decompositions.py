@@ -25,7 +25,7 @@ from torch.utils import _pytree as pytree
 from weft.relax.frontend.torch.capture import EXPORTING
 from weft.relax.frontend.torch.kept_tensors import copied_graph
 from weft.relax.frontend.torch.operator_list import operators_listed_once
-from weft.relax.frontend.torch.own_decompositions import OWN_DECOMPOSITIONS
+from weft.relax.frontend.torch.own_decompositions import with_own_decompositions
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.translate import is_known
 
@@ -66,8 +66,7 @@ def decompositions_but(converters: Mapping[str, Converter]) -> Decompositions:
     for overload in list(table.keys()):
         if overload_name(overload) in converters:
             table.pop(overload)
-    own = OWN_DECOMPOSITIONS.items()
-    return dict(table) | {key: new for key, new in own if overload_name(key) not in converters}
+    return with_own_decompositions(dict(table), converters)
 
 
 def _replaced(node: fx.Node, table: Decompositions) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any, Final
@@ -32,21 +32,39 @@ _MOST: Final = 1_000_000
 
 
 @contextmanager
-def untouched(model: torch.nn.Module) -> Iterator[None]:
-    """Put back, at the end, the state of a module and of what it holds."""
+def untouched(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
+    """Put back, at the end, the state of a module and of what it holds.
+
+    The value is a function that does so before, for another try.
+    """
     is_module = isinstance(model, torch.nn.Module)
     if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
-        yield  # a lazy module becomes another one at its first call
+        yield lambda: None  # a lazy module becomes another one at its first call
         return
-    modules = [*model.modules()]
-    state = _State([*map(vars, modules), *modules])
+    state = noted_state(model)
     try:
-        yield
+        yield state.restore
     finally:
         state.restore()
 
 
-class _State:
+def noted_state(model: torch.nn.Module) -> State:
+    """What a module and all that it holds are at present, to be put back."""
+    modules = [*model.modules()]
+    return State([*map(vars, modules), *modules])
+
+
+def attributes_of(value: object) -> dict[str, object]:
+    """What an object of a class of the user's keeps in attributes; nothing for other values."""
+    kind = type(value)
+    if isinstance(value, type) or not _is_users(kind):
+        return {}
+    slots = {name: getattr(value, name, _UNSET) for name in _slots(kind)}
+    own = getattr(value, "__dict__", None)
+    return {**slots, **(own if isinstance(own, dict) else {})}
+
+
+class State:
     """What containers, objects and classes held, by their ``id``."""
 
     def __init__(self, roots: list[Any]) -> None:

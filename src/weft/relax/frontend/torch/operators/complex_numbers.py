@@ -178,19 +178,41 @@ def complex_converter(*overloads: str) -> Callable[[C], C]:
 
 @complex_converter("aten.einsum.default")
 def einsum(
-    context: Context, equation: str, tensors: Sequence[Expr | ComplexTensor], **_: object
-) -> ComplexTensor:
-    """Einstein's sum convention for two operands."""
-    if len(tensors) != 2:
+    context: Context, equation: str, tensors: Sequence[ComplexOperand], **_: object
+) -> ComplexOperand:
+    """Einstein's sum convention, of two operands at a time from the left."""
+    result = tensors[0]
+    for pair, tensor in zip(equations_of_pairs(equation), tensors[1:], strict=True):
+
+        def contracted(context: Context, x: Operand, y: Operand, pair: str = pair) -> Value:
+            return CONVERTERS["aten.einsum.default"](context, pair, [x, y])
+
+        result = bilinear(context, contracted, result, tensor)
+    return result
+
+
+def equations_of_pairs(equation: str) -> list[str]:
+    """The equations that contract the first two operands, then the result and the third ..."""
+    words, arrow, out = equation.replace(" ", "").partition("->")
+    left, *terms = words.split(",")
+    if len(terms) == 1:
+        return [equation]
+    if not terms or "..." in equation:
         raise UnsupportedError(
-            f"einsum of complex numbers: expected 2 operands, got {len(tensors)}; multiply them "
-            "two at a time"
+            f"einsum of complex numbers: expected a letter for each axis of two operands or more, "
+            f"got {equation!r}; multiply them two at a time"
         )
-
-    def contracted(context: Context, x: Operand, y: Operand) -> Value:
-        return CONVERTERS["aten.einsum.default"](context, equation, [x, y])
-
-    return bilinear(context, contracted, *tensors)
+    if not arrow:
+        out = "".join(letter for letter in sorted({*words} - {","}) if words.count(letter) == 1)
+    pairs = []
+    for place, term in enumerate(terms):
+        later = {*out}.union(*terms[place + 1 :])
+        kept = "".join(letter for letter in dict.fromkeys(left + term) if letter in later)
+        if place == len(terms) - 1:
+            kept = out
+        pairs.append(f"{left},{term}->{kept}")
+        left = kept
+    return pairs
 
 
 @complex_converter("aten.linear.default")
@@ -350,17 +372,3 @@ def sgn(context: Context, self: ComplexTensor) -> ComplexTensor:
     quotients = (op.divide(item, length) for item in (self.real, self.imaginary))
     real, imaginary = (op.where(none, zero, context.emit(item)) for item in quotients)
     return paired(context, real, imaginary)
-
-
-@complex_converter("aten.pow.Tensor_Scalar")
-def power(context: Context, self: ComplexTensor, exponent: complex) -> ComplexTensor:
-    """Whole powers up to 8, by products."""
-    if isinstance(exponent, complex) or exponent != int(exponent) or not 1 <= exponent <= 8:
-        raise UnsupportedError(
-            f"pow of complex numbers: expected a whole exponent from 1 to 8, got {exponent}; "
-            "write torch.exp(exponent * torch.log(x))"
-        )
-    result = self
-    for _ in range(int(exponent) - 1):
-        result = bilinear(context, CONVERTERS["aten.mul.Tensor"], result, self)
-    return result

@@ -30,6 +30,7 @@ FLOAT_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     "lgamma": op.lgamma, "log10": op.log10, "log1p": op.log1p, "log2": op.log2,
     "rad2deg": op.rad2deg, "reciprocal": op.reciprocal, "sinc": op.sinc, "special_entr": op.entr,
     "special_erfcx": op.erfcx, "special_i0e": op.i0e, "special_i1": op.i1, "special_i1e": op.i1e,
+    "special_modified_bessel_i0": op.i0, "special_modified_bessel_i1": op.i1,
     "special_log_ndtr": op.log_ndtr, "special_ndtr": op.ndtr, "special_ndtri": op.ndtri,
 }  # fmt: skip
 """Functions of real numbers with an operator: integers are cast to the result's type first."""
