@@ -61,9 +61,9 @@ def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("te.placeholder((4, 8), name='A')", "Tensor(shape=[4, 8], op.name=A)"),
-        ("te.compute((4,), lambda i: i + 1, name='B')", "Tensor(shape=[4], op.name=B)"),
-        ("[topi.nn.relu(te.placeholder((4,)))]", "[Tensor(shape=[4], op.name=compute)]"),
+        ("te.placeholder((4, 8), name='A')", "A: float32[4, 8]"),
+        ("te.compute((4,), lambda i: i + 1, name='B')", "B: int32[4]\nB[i] = i + 1"),
+        ("[topi.nn.relu(te.placeholder((4,)))]", "[compute: float32[4]\ncompute[i0] = T.max("),
     ],
 )
 def test_a_value_alone_in_a_cell(cell, text, shown):

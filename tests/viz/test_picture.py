@@ -448,14 +448,14 @@ def test_drawings_are_svg_with_a_shape_for_each_thing(network):
             "<circle",
             len([c for c in network.data["profile"]["calls"] if c["gflop"] and c["bytes"]]),
         ),
-        network.loops("max_pool2d1"): ("<rect", None),
+        network.loops("te_layout_transform1"): ("<rect", None),
     }
     for drawing, (shape, count) in shapes.items():
         root = ElementTree.fromstring(drawing._repr_svg_())
         assert root.tag.endswith("svg")
         assert count is None or drawing.svg.count(shape) == count
-    kernel = next(k for k in network.data["kernels"] if k["name"] == "max_pool2d1")
-    assert network.loops("max_pool2d1").svg.count("<rect") == len(kernel["loops"])
+    kernel = next(k for k in network.data["kernels"] if k["name"] == "te_layout_transform1")
+    assert network.loops("te_layout_transform1").svg.count("<rect") == len(kernel["loops"])
 
 
 def test_drawings_that_there_are_not_are_refused(network):

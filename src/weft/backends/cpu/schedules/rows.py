@@ -18,7 +18,7 @@ from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel, 
 from weft.backends.cpu.vectors.fold_rows import fold_limit
 from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.dlight.decisions import decide
-from weft.dlight.nest import Nest, blocks_of, loops_of, product
+from weft.dlight.nest import Access, Nest, blocks_of, loops_of, product
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
@@ -291,13 +291,26 @@ def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
         return []
     axes, size = [steps[-1]], nest.extent(steps[-1])
     for axis in reversed(steps[:-1]):
-        if size is None or any(load.step(axis) != size for load in using):
+        is_next = all(
+            load.step(axis) == size if size is not None else _is_around(nest, load, axis, axes[0])
+            for load in using
+        )
+        if not is_next:
             break
         if any(load.uses(axis) for load in nest.loads if load not in using):
             break
         axes.insert(0, axis)
         size = product([size, nest.extent(axis)])
     return axes
+
+
+def _is_around(nest: Nest, load: Access, outer: Var, inner: Var) -> bool:
+    """Whether an axis goes on where another one of unknown extent ends: ``x[.., outer, inner]``."""
+    place, behind = load.position(outer), load.position(inner)
+    extent = next(axis.dom.extent for axis in nest.axes if axis.var is inner and axis.dom)
+    if load.buffer.strides or place is None or behind != place + 1:
+        return False
+    return equal(Analyzer(), load.buffer.shape[behind], extent)
 
 
 def _vectors(size: int | None, values: int, lanes: int) -> list[list[int]]:

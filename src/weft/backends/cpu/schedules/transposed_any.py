@@ -62,8 +62,8 @@ def _pair_of(nest: Nest, machine: Machine) -> _Pair | None:
     lane = axes[-1]
     if nest.stores[0].indices[-1] is not lane:
         return None
-    across = [load for load in nest.loads if not mentions(load.indices[-1], lane)]
-    rows = {_contiguous(load) for load in across if mentions(load.indices, lane)}
+    moving = [load for load in nest.loads if load.uses(lane)]
+    rows = {_contiguous(load) for load in moving if not mentions(load.indices[-1], lane)}
     if len(rows) != 1 or any(load.buffer.strides for load in nest.loads):
         return None
     [(row, digit)] = rows
