@@ -169,6 +169,25 @@ def casts() -> Iterator[Case]:
             )
 
 
+def clipped() -> Iterator[Case]:
+    """Floats between two constants as integers, rounded and cut off: what quantized layers do."""
+    ends = (("uint8", 0, 255), ("int8", -128, 127), ("int16", -300, 300), ("int32", -9, 70_000))
+    for source, (target, low, high), is_rounded in itertools.product(
+        ("float32", "float64"), ends, (True, False)
+    ):
+
+        def compute(
+            x: tir.PrimExpr, low: int = low, high: int = high, to: str = target,
+            is_rounded: bool = is_rounded,
+        ) -> tir.PrimExpr:  # fmt: skip
+            inside = op.round(x) if is_rounded else x
+            least, largest = (op.const(float(end), x.dtype) for end in (low, high))
+            return op.cast(to, op.max(op.min(inside, largest), least))
+
+        word = "rounded" if is_rounded else "cut off"
+        yield from case(f"{source} clipped to {target}, {word}", [source], target, compute)
+
+
 def functions() -> Iterator[Case]:
     """Functions of one number, and choices."""
     for name, dtype in itertools.product(ROUNDINGS, FLOATS):
@@ -265,6 +284,6 @@ def tensors() -> Iterator[Case]:
 
 
 GROUPS = {
-    "arithmetic": arithmetic, "faults": faults, "casts": casts, "functions": functions,
-    "products": products, "tensors": tensors,
+    "arithmetic": arithmetic, "faults": faults, "casts": casts, "clipped": clipped,
+    "functions": functions, "products": products, "tensors": tensors,
 }  # fmt: skip
