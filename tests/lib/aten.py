@@ -29,6 +29,17 @@ from weft.runtime.vm.virtual_machine import VirtualMachine
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
 
 
+class Model(torch.nn.Module):
+    """A function of tensors as a model."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
 def fake_mode() -> FakeTensorMode:
     """A mode for tensors of constant extents; results whose size depends on data get symbols."""
     return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)

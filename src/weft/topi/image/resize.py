@@ -15,7 +15,7 @@ the weight of their neighbours is 0, and infinity times 0 would be NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
@@ -117,7 +117,7 @@ def _nearest(position: PrimExpr, rounding: str) -> PrimExpr:
     return op.cast("int32", whole)
 
 
-_REPEATING = {
+_REPEATING: Final = {
     ("asymmetric", "floor"), ("tf_half_pixel_for_nn", "floor"),
     *[
         (mode, rounding)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import weft
-from tests.lib.aten import check_model
+from tests.lib.aten import Model, check_model
 from tests.lib.aten_samples import Call, check_calls
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch import from_exported_program
@@ -17,17 +17,6 @@ from weft.relax.frontend.torch.operators.complex_numbers import BILINEAR, COMPON
 
 pytestmark = pytest.mark.torch
 ops = torch.ops.aten
-
-
-class Model(torch.nn.Module):
-    """A function as a model."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 @pytest.fixture(autouse=True)

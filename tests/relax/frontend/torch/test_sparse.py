@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import weft
-from tests.lib.aten import check_model
+from tests.lib.aten import Model, check_model
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.support.errors import UnsupportedError
 
@@ -14,17 +14,6 @@ pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:Sparse"),
 ]
-
-
-class Model(torch.nn.Module):
-    """A function of tensors as a model."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])

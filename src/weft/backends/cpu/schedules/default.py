@@ -141,13 +141,12 @@ def _with_its_producers(
     scheduled = _tried("transposed", sch, lambda trial: transposed.schedule(trial, result, machine))
     if scheduled is not sch:
         return scheduled
-    scheduled = _tried(
-        "transposed, of any size",
-        sch,
-        lambda trial: transposed_any.schedule(trial, result, machine),
-    )
-    if scheduled is not sch:
-        return scheduled
+    if transposed_any.fits(Nest(sch, result), machine):
+        scheduled = _tried(
+            "transposed", sch, lambda trial: transposed_any.schedule(trial, result, machine)
+        )
+        if scheduled is not sch:
+            return scheduled
     return _tried("elementwise", sch, lambda trial: elementwise.schedule(trial, result, machine))
 
 

@@ -27,7 +27,7 @@ from weft.target.machine import Machine
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
-_LEAST: Final = 4
+LEAST: Final = 4
 """Both axes must have at least this many elements, else tiles are not worth it."""
 _SHUFFLED: Final = 4
 """Elements of at least this many bytes are shuffled across a whole vector by one instruction."""
@@ -50,7 +50,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     loops, others = split
     outer = [*others, *[loops[part] for part in parts if part not in (*rows, *lanes)]]
     sch.reorder(*outer, *[loops[part] for part in (*rows, *lanes)])
-    width = machine.lanes(8 * _stored_bytes(nest))
+    width = machine.lanes(8 * stored_bytes(nest))
     row_tiles, row = _split(sch, [loops[part] for part in rows], width)
     lane_tiles, lane = _split(sch, [loops[part] for part in lanes], width)
     beside: list[LoopRV] = []
@@ -67,7 +67,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     return True
 
 
-def _stored_bytes(nest: Nest) -> int:
+def stored_bytes(nest: Nest) -> int:
     """The bytes of one element in memory: a boolean has one bit and takes a byte."""
     return max(8, nest.stores[0].buffer.dtype.bits) // 8
 
@@ -109,7 +109,7 @@ def _rows_and_lanes(nest: Nest) -> tuple[list[Part], list[Part], list[Part]] | N
         return None
     rows = places.run(row[0], [part for part in parts if part is not lane[0]])
     lanes = places.run(lane[0], [part for part in parts if part not in rows])
-    if min(_size(rows), _size(lanes)) < _LEAST:
+    if min(_size(rows), _size(lanes)) < LEAST:
         return None
     return parts, rows, lanes
 
@@ -126,7 +126,7 @@ def _at_once(
     That is a whole vector where rows lie so far apart that the first cache cannot hold the lines of
     one tile; else 1, which stands for as many bytes as one instruction interleaves.
     """
-    size = _stored_bytes(nest)
+    size = stored_bytes(nest)
     places = Places(nest, parts)
     steps = [places.steps[rows[-1]][0], *places.steps[lanes[-1]][1:]]
     crowded = any(

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from weft.backends.cpu.schedules.elementwise import run_together
 from weft.backends.cpu.schedules.parallel_depth import parallel_depth
+from weft.backends.cpu.schedules.transposed import LEAST, stored_bytes
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE, is_unconditional
 from weft.dlight.nest import Access, Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
@@ -20,8 +21,6 @@ from weft.tir.expr import FloorMod, Var
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
-_LEAST: Final = 4
-"""A tile must have at least this many elements along both axes."""
 _ROWS: Final = 16
 """A tile has at most so many rows: vectors of bytes have more lanes, and tiles would be long."""
 
@@ -35,11 +34,15 @@ class _Pair(NamedTuple):
     width: int
 
 
+def fits(nest: Nest, machine: Machine) -> bool:
+    """Whether a block transposes an axis of unknown extent."""
+    return _pair_of(nest, machine) is not None
+
+
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     """Schedule a block that transposes an axis of unknown extent; False for other blocks."""
     nest = Nest(sch, block)
-    pair = _pair_of(nest, machine)
-    loops = loops_of(sch, nest)
+    pair, loops = _pair_of(nest, machine), loops_of(sch, nest)
     if pair is None or pair.row not in loops or pair.lane not in loops:
         return False
     tiled = [sch.get(loops[axis]) for axis in (pair.row, pair.lane)]
@@ -60,7 +63,8 @@ def _pair_of(nest: Nest, machine: Machine) -> _Pair | None:
     if not axes or nest.stores[0].buffer.strides or not is_unconditional(nest.stores[0].value):
         return None
     lane = axes[-1]
-    if nest.stores[0].indices[-1] is not lane:
+    is_known = all(nest.extent(axis) is not None for axis in axes)
+    if is_known or nest.stores[0].indices[-1] is not lane:
         return None
     moving = [load for load in nest.loads if load.uses(lane)]
     rows = {_contiguous(load) for load in moving if not mentions(load.indices[-1], lane)}
@@ -69,10 +73,10 @@ def _pair_of(nest: Nest, machine: Machine) -> _Pair | None:
     [(row, digit)] = rows
     if row is None or row not in axes or None not in (nest.extent(row), nest.extent(lane)):
         return None
-    lanes = machine.lanes(max(8, nest.stores[0].buffer.dtype.bits))
+    lanes = machine.lanes(8 * stored_bytes(nest))
     height = _tile(nest.extent(row), digit, min(lanes, _ROWS))
     width = _tile(nest.extent(lane), 0, lanes)
-    return None if min(height, width) < _LEAST else _Pair(row, height, lane, width)
+    return None if min(height, width) < LEAST else _Pair(row, height, lane, width)
 
 
 def _contiguous(load: Access) -> tuple[Var | None, int]:

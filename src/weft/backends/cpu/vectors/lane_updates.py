@@ -19,7 +19,7 @@ from weft.tir.stmt import BufferStore, For, LetStmt, Stmt, seq
 
 @dataclass(frozen=True)
 class LaneUpdate:
-    """One accumulation of the loop."""
+    """One accumulation of a loop."""
 
     form: Reduction
     any_start: bool
