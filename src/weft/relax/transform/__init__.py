@@ -23,6 +23,7 @@ from weft.relax.transform.graph.eliminate_common_subexpr import EliminateCommonS
 from weft.relax.transform.graph.expand_tuple_arguments import ExpandTupleArguments
 from weft.relax.transform.graph.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.graph.fold_constant import FoldConstant
+from weft.relax.transform.graph.hoist_loop_invariants import HoistLoopInvariants
 from weft.relax.transform.graph.inline_private_functions import InlinePrivateFunctions
 from weft.relax.transform.graph.lambda_lift import LambdaLift
 from weft.relax.transform.graph.normalize import Normalize
@@ -89,6 +90,7 @@ __all__ = [
     "FusionPattern",
     "InlinePrivateFunctions",
     "KillAfterLastUse",
+    "HoistLoopInvariants",
     "LambdaLift",
     "LazyGetInput",
     "LazySetOutput",

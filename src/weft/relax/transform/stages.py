@@ -13,6 +13,7 @@ from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.graph.decompose_ops import DecomposeOpsForInference
 from weft.relax.transform.graph.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.graph.fold_constant import FoldConstant
+from weft.relax.transform.graph.hoist_loop_invariants import HoistLoopInvariants
 from weft.relax.transform.graph.lambda_lift import LambdaLift
 from weft.relax.transform.graph.normalize import Normalize
 from weft.relax.transform.graph.scale_and_shift_norms import ScaleAndShiftNorms
@@ -21,6 +22,7 @@ from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 
 NORMS: tuple[Pass, ...] = (
     Normalize(),  # functions that users built by hand get struct info and leaf arguments
+    HoistLoopInvariants(),  # while loops see the values around them
     LambdaLift(),  # passes rewrite functions of the module: loops are among them from here on
     ConvertToDataflow(),  # branches and bodies of loops are rewritten and fused as other code is
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
