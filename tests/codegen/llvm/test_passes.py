@@ -101,3 +101,59 @@ def test_only_short_bodies_are_unrolled_by_llvm():
     [disabled] = re.findall(r'!(\d+) = !\{!"llvm.loop.unroll.disable"\}', text)
     assert text.count("icmp slt i64") == 2
     assert loops == [str(int(disabled) - 1)]
+
+
+SUMS = 12
+
+
+@T.prim_func
+def tile(A: T.Buffer((64,), "float32"), B: T.Buffer((64, SUMS), "float32"), C: T.Buffer((SUMS,))):
+    total = T.alloc_buffer((SUMS,), scope="local")
+    for j in T.unroll(SUMS):
+        total[j] = T.float32(0)
+    for k in range(64):
+        for j in T.unroll(SUMS):
+            total[j] = total[j] + A[k] * B[k, j]
+    for j in T.unroll(SUMS):
+        C[j] = total[j]
+
+
+@T.prim_func
+def spread(A: T.Buffer((64,), "float32"), B: T.Buffer((64, SUMS), "float32"), C: T.Buffer((SUMS,))):
+    for k in range(64):
+        for j in T.unroll(SUMS):
+            C[j] = C[j] + A[k] * B[k, j]
+
+
+def test_instructions_stay_in_order_where_sums_take_the_registers(monkeypatch):
+    """LLVM's scheduler is for all other functions, and for processors with few registers."""
+    jobs = []
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    job_of = compiling.job_of
+    monkeypatch.setattr(
+        compiling, "job_of", lambda *args, **kw: jobs.append(job_of(*args, **kw)) or jobs[-1]
+    )
+    for cpu in ("skylake-avx512", "x86-64-v3"):
+        for function in (tile, spread, tile):
+            weft.build(function, f"llvm -mcpu={cpu}").get_source("asm")
+    orders = [job.in_order for job in jobs if job.wanted == "assembly"]
+    assert orders == [True, False, True, False, False, False]
+
+
+def test_sums_in_registers_are_right():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(64, np.float32), rng.standard_normal((64, SUMS), np.float32)
+    for function in (tile, spread):
+        c = np.zeros(SUMS, np.float32)
+        weft.build(function)(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_the_order_of_one_module_is_not_that_of_the_next(monkeypatch):
+    """The option is one of the process that LLVM runs in."""
+    monkeypatch.setenv("WEFT_COMPILE_WORKERS", "0")
+    target = "llvm -mcpu=skylake-avx512"
+    functions = (spread, tile, spread, tile)
+    texts = [weft.build(function, target).get_source("asm") for function in functions]
+    assert texts[0] == texts[2]
+    assert texts[1] == texts[3]

@@ -57,7 +57,7 @@ def machine_of(target: Target) -> Machine:
         # must not depend on that.
         target.num_cores or os.cpu_count() or 1,
         bits,
-        next(count for least, count in architecture.registers if bits >= least),
+        architecture.vector_registers(bits),
         int(target.attrs.get("fma-ports", 2)),
         caches[0],
         caches[1],

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of
-from weft.codegen.llvm.emit import SCHEDULED_BY_US
+from weft.codegen.llvm.emit import IN_ORDER, SCHEDULED_BY_US
 from weft.codegen.llvm.instructions import check_instructions
 from weft.codegen.llvm.worker import (
     ALL,
@@ -114,7 +114,7 @@ class _Texts:
     def add(self, text: str, options: LLVMOptions, wanted: str) -> Callable[[], bytes]:
         """Begin to translate a text; what is returned waits for the result."""
         check_instructions(text, options)
-        job = job_of(options, wanted, passes_for(text))
+        job = job_of(options, wanted, passes_for(text), in_order=text.startswith(IN_ORDER))
         _machine(*job[:4], job.position_independent)
         with self._explained():
             place = self._batch.add(text, job)
@@ -221,15 +221,15 @@ def _what(text: str) -> str:
 
 def passes_for(text: str) -> str:
     """Which of LLVM's passes a text needs: ``ALL``, ``NO_SLP`` or ``FEW`` of the worker."""
-    if text.startswith(SCHEDULED_BY_US):
+    if text.removeprefix(IN_ORDER).startswith(SCHEDULED_BY_US):
         return FEW
     return ALL if SLP_MISTAKES.search(text) is None else NO_SLP
 
 
-def job_of(options: LLVMOptions, wanted: str, passes: str = ALL) -> Job:
+def job_of(options: LLVMOptions, wanted: str, passes: str = ALL, *, in_order: bool = False) -> Job:
     """What LLVM is to do for these options."""
     position_independent = architecture_of(options.triple).is_position_independent
-    return Job(*options[:4], passes, position_independent, wanted)
+    return Job(*options[:4], passes, position_independent, wanted, in_order)
 
 
 def _machine(

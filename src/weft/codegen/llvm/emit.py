@@ -7,7 +7,7 @@ wrappers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
@@ -23,6 +23,7 @@ from weft.codegen.llvm.decisive_loads import decisive_loads
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts, Tables
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.imported import linked
+from weft.codegen.llvm.register_tiles import is_best_in_order
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
 from weft.codegen.llvm.supported import is_supported
 from weft.codegen.llvm.work import service_of
@@ -54,7 +55,9 @@ _METADATA: Final = (
 
 
 SCHEDULED_BY_US: Final = "; weft has scheduled these loops\n"
-"""The first line of a module in which LLVM need not look for vectors (compile.passes_for)."""
+"""A first line of a module in which LLVM need not look for vectors (compile.passes_for)."""
+IN_ORDER: Final = "; sums stay in registers\n"
+"""A first line of a module whose instructions LLVM leaves in their order (compile.job_of)."""
 
 
 def prim_funcs(mod: IRModule) -> dict[str, PrimFunc]:
@@ -80,7 +83,8 @@ def emit_module(
 ) -> tuple[str, tuple[FunctionSpec, ...]]:
     """The LLVM IR of every PrimFunc of ``mod``, and how each is called.
 
-    The text begins with ``SCHEDULED_BY_US`` where that holds for each of them.
+    The text begins with ``IN_ORDER`` where that is so for one of them, and with
+    ``SCHEDULED_BY_US`` where that holds for each.
     ``debug`` gives instructions the lines of statements (``weft.tir.printed_lines``).
     """
     machine = as_target("llvm" if target is None else target)
@@ -91,7 +95,8 @@ def emit_module(
     # read before the loops become launches, of which that is not known.
     signatures = {name: signature_of(func, name) for name, func in prim_funcs(mod).items()}
     context.signatures.update(signatures)
-    is_ours = all(_is_scheduled_by_us(func) for func in prim_funcs(mod).values())
+    registers = architecture_of(options.triple).vector_registers(bits)
+    marks = _marks_of(prim_funcs(mod).values(), registers)
     functions = prim_funcs(OutlineLaunches(service_of(cores, bits))(mod))
     for name, func in functions.items():
         if LAUNCHED in func.attrs:
@@ -100,11 +105,17 @@ def emit_module(
             declare_function(context, func, signatures[name])
         else:
             emit_function(context, func, name, signatures[name])
-    mark = SCHEDULED_BY_US if is_ours else ""
-    text = mark + context.text(header_of(target)) + _METADATA + "\n"
+    text = marks + context.text(header_of(target)) + _METADATA + "\n"
     if context.imports:
         text = linked(text, context.imports, options)
     return text, _specs(functions, signatures)
+
+
+def _marks_of(functions: Collection[PrimFunc], registers: int) -> str:
+    """The first lines of a module, which say what LLVM is to do with it."""
+    in_order = any(is_best_in_order(func, registers) for func in functions)
+    is_ours = all(_is_scheduled_by_us(func) for func in functions)
+    return (IN_ORDER if in_order else "") + (SCHEDULED_BY_US if is_ours else "")
 
 
 def _context_of(machine: Target, options: LLVMOptions, debug: DebugLines | None) -> ModuleContext:

@@ -97,6 +97,8 @@ class Job(NamedTuple):
     """Whether the code works wherever it is loaded to."""
     wanted: str
     """``object``: object code; ``ir``: the optimised IR; ``assembly``: the target's text."""
+    in_order: bool
+    """Whether instructions stay in the order of the text, as far as LLVM's selection keeps it."""
 
 
 def translate(llvm: ModuleType, text: str, job: Job) -> bytes:
@@ -114,6 +116,8 @@ def translate(llvm: ModuleType, text: str, job: Job) -> bytes:
             module.triple = machine.triple
             module.data_layout = str(machine.target_data)
             _optimize(llvm, module, _pass_builder(llvm, machine, job.opt_level, job.passes))
+            # An option of the whole process; LLVM has no attribute of functions for it.
+            llvm.set_option("weft", f"-enable-misched={int(not job.in_order)}")
             if job.wanted == "object":
                 return machine.emit_object(module)
             printed = str(module) if job.wanted == "ir" else machine.emit_assembly(module)

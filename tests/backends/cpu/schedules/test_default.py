@@ -31,6 +31,8 @@ from weft.dlight.nest import blocks_of
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
+from weft.relax.transform.stages import KERNELS
+from weft.script import relax as R
 from weft.script import tir as T
 from weft.support.events import observing
 from weft.target.machine import machine_of
@@ -193,9 +195,9 @@ def test_axes_of_two_elements_whose_sizes_are_of_64_bits(shape):
     np.testing.assert_allclose(native, expected, rtol=1e-4)
 
 
-def inner_loop(func, cpu, register):
+def inner_loop(func, cpu, register, cores=1):
     """The loop with the most multiply-adds, and the registers that they accumulate in."""
-    _, text = native_source(func, f"llvm -mcpu={cpu} -num-cores=1")
+    _, text = native_source(func, f"llvm -mcpu={cpu} -num-cores={cores}")
     loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
     inner = re.split(r"\tj\w+\t", max(loops, key=lambda body: body.count("vfmadd")))[0]
     return inner, re.findall(rf"vfmadd\w+\s.*%{register}(\d+)$", inner, re.MULTILINE)
@@ -295,6 +297,37 @@ def test_another_architecture_gets_its_own_tile():
     vectors = [loop for loop in collect(made.mod["main"].body, For)
                if loop.kind is ForKind.VECTORIZED]  # fmt: skip
     assert {int(loop.extent) % 4 for loop in vectors} == {0}
+
+
+def activated_convolution():
+    """A convolution 1x1 of 240 channels, of images of any width, and a scaled hard swish of it."""
+    batch, width = tir.SizeVar("batch", "int64"), tir.SizeVar("width", "int64")
+    shapes = {"x": (batch, 15, 12, width, 16), "w": (15, 15, 1, 1, 16, 16), "b": (1, 15, 1, 1, 16)}
+    x, w, b = [relax.Var(name, R.Tensor(shape, "float32")) for name, shape in shapes.items()]
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w, b]):
+        with builder.dataflow():
+            y = relax.op.nn.conv2d(x, w, data_layout="NCHW16c", kernel_layout="OIHW16i16o")
+            y = relax.op.multiply(relax.op.add(y, b), relax.const(0.64))
+            y = relax.op.add(y, relax.const(0.19))
+            gate = relax.op.add(relax.op.multiply(y, relax.const(1 / 6)), relax.const(0.5))
+            gate = relax.op.maximum(relax.op.minimum(gate, relax.const(1.0)), relax.const(0.0))
+            y = relax.op.multiply(relax.op.multiply(y, gate), relax.const(0.42))
+            y = builder.emit_output(relax.op.add(y, relax.const(-0.2)))
+        builder.emit_func_output(y)
+    mod = weft.ir.transform.Sequential(KERNELS)(builder.get())
+    (kernel,) = [func for func in mod.functions.values() if isinstance(func, tir.PrimFunc)]
+    return kernel.with_attr("layout_free_buffers", [1, 2]).with_attr("global_symbol", "main")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "register"), [("x86-64-v3", "ymm"), ("skylake-avx512", "zmm"), ("znver4", "zmm")]
+)
+def test_pixels_of_any_width_and_many_constants_behind_them_spill_no_sum(cpu, register):
+    """LLVM's scheduler loads for four steps at once, and constants wait in registers, too."""
+    inner, products = inner_loop(activated_convolution(), cpu, register, cores=2)
+    assert len(set(products)) >= 8
+    assert not re.search(rf"rsp.*{register}|{register}.*rsp", inner)
 
 
 def test_the_first_convolution_of_a_network_spills_nothing():

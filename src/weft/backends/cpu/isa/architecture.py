@@ -160,3 +160,13 @@ class Architecture:
     two of three have; ``scale`` is x * 2**power in the lanes of a mask; ``permute`` returns the
     lanes that its indices name; ``truncate`` is the integer part, or the least integer if the value
     fits in none."""
+
+    def vector_registers(self, bits: int) -> int:
+        """How many registers hold vectors of so many bits.
+
+        >>> from weft.backends.cpu.isa import architecture_of
+        >>> x86 = architecture_of("x86_64-linux-gnu")
+        >>> x86.vector_registers(256), x86.vector_registers(512)
+        (16, 32)
+        """
+        return next(count for least, count in self.registers if bits >= least)
