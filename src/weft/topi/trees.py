@@ -20,6 +20,7 @@ from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.ir_builder import BufferVar, IRBuilder
 from weft.tir.stmt import Stmt
 from weft.topi.simplify import simplified
+from weft.topi.tree_masks import LANES, MaskedRows, MaskTables
 
 MODES: Final = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")
 """How a branch compares the feature with its split; the number of a mode is its place here."""
@@ -33,19 +34,23 @@ _TREES: Final = 8
 """How many trees a row walks through at a time."""
 _ROWS: Final = 8
 """How many rows walk through some trees while these are in the first cache."""
+_FEW: Final = 4
+"""Rows below which each walks, also where masks are known."""
 _FEATURE, _MODE = 2, 3
 """Columns of the table that steps read, after those of both children."""
 _MISSING_BIT: Final = 3
 _MISSING: Final = 1 << _MISSING_BIT
 """What a mode is increased by where a branch goes to its ``yes`` for NaN."""
-_COMPARE: Final = (
+COMPARE: Final = (
     op.less_equal, op.less, op.greater_equal, op.greater, op.equal, op.not_equal,
 )  # fmt: skip
+"""The comparison of each mode."""
 
 
 def tree_ensemble(
     data: Tensor, roots: Tensor, nodes: Tensor, splits: Tensor, targets: Tensor, weights: Tensor,
     count: int, modes: Sequence[int], has_missing: bool = False, aggregate: str = "SUM",
+    masks: Sequence[Tensor] = (),
 ) -> Tensor:  # fmt: skip
     """The scores (rows, count) that all trees give each row of ``data``.
 
@@ -54,27 +59,35 @@ def tree_ensemble(
     ``missing`` is 1, else to ``no``. At a leaf the pairs of ``targets`` and ``weights`` from number
     ``yes`` to ``no`` are its scores. ``modes`` are those that occur. ``aggregate`` is SUM, MIN or
     MAX; a target that no leaf has a score for gets 0.
+
+    ``masks`` are the tables of ``weft.topi.tree_masks.MaskTables`` for the same trees, of one mode
+    and with sums: then rows are compared with all branches at once, where there are several.
     """
-    rows = data.shape[0]
+    rows, length = data.shape[0], LANES if masks else _ROWS
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         tables, scores = [ib.buffer_ptr(item) for item in ins], ib.buffer_ptr(outs[0])
-        walk = _Walk(ib, tables, scores, modes, aggregate, (roots.shape[0], data.shape[1], count))
-        blocks = simplified(op.floordiv(rows + (_ROWS - 1), _ROWS))
+        sizes = roots.shape[0], data.shape[1], count
+        walk = _Walk(ib, tables[:6], scores, modes, aggregate, sizes)
+        blocks = simplified(op.floordiv(rows + (length - 1), length))
         with ib.for_range(0, blocks, "block", kind="parallel") as block:
-            begin = ib.let("begin", block * _ROWS)
-            size = ib.let("size", op.minimum(rows - begin, op.const(_ROWS, begin.dtype)))
-            if has_missing:
-                with ib.if_scope(walk.has_nan(begin, size)):
-                    walk.rows(begin, size, has_nan=True)
+            begin = ib.let("begin", block * length)
+            size = ib.let("size", op.minimum(rows - begin, op.const(length, begin.dtype)))
+            if masks:
+                own = MaskTables(*tables[6:])
+                widths = (*sizes, masks[own._fields.index("targets")].shape[1])
+                with ib.if_scope(op.greater_equal(size, _FEW)):
+                    together = MaskedRows(ib, tables[0], own, widths, COMPARE[modes[0]])
+                    together.rows(begin, size, scores, has_missing=has_missing)
                 with ib.else_scope():
-                    walk.rows(begin, size, has_nan=False)
+                    walk.block(begin, size, has_missing=has_missing)
             else:
-                walk.rows(begin, size, has_nan=False)
+                walk.block(begin, size, has_missing=has_missing)
         return ib.get()
 
-    return _kernel((data, roots, _steps(nodes), splits, targets, weights), body, (rows, count))
+    tables = (data, roots, _steps(nodes), splits, targets, weights, *masks)
+    return _kernel(tables, body, (rows, count), weights.dtype)
 
 
 @dataclass
@@ -88,6 +101,17 @@ class _Walk:
     aggregate: str
     sizes: tuple[Extent, Extent, int]
     """The trees, the features, the targets."""
+
+    def block(self, begin: PrimExpr, size: PrimExpr, *, has_missing: bool) -> None:
+        """All scores of ``size`` rows from ``begin`` on; missing features are asked for if any."""
+        ib = self.ib
+        if not has_missing:
+            self.rows(begin, size, has_nan=False)
+            return
+        with ib.if_scope(self.has_nan(begin, size)):
+            self.rows(begin, size, has_nan=True)
+        with ib.else_scope():
+            self.rows(begin, size, has_nan=False)
 
     def has_nan(self, begin: PrimExpr, size: PrimExpr) -> PrimExpr:
         """Whether a feature of some rows is NaN: else no branch need ask."""
@@ -198,15 +222,14 @@ def _steps(nodes: Tensor) -> Tensor:
 
 def _kernel(
     tables: Sequence[Tensor], body: Callable[[list[Buffer], list[Buffer]], Stmt],
-    shape: tuple[PrimExpr, int],
+    shape: tuple[PrimExpr, int], kind: str,
 ) -> Tensor:  # fmt: skip
-    names = ("data", "roots", "nodes", "splits", "targets", "weights")
-    kind = tables[-1].dtype
+    names = ("data", "roots", "nodes", "splits", "targets", "weights", *MaskTables._fields)
     return extern(
         shape, list(tables), body, name="tree_ensemble", dtype=[kind],
         in_buffers=[
             decl_buffer(table.shape, table.dtype, name, data_alignment=8)
-            for table, name in zip(tables, names, strict=True)
+            for table, name in zip(tables, names, strict=False)
         ],
         out_buffers=[decl_buffer(shape, kind, "scores", data_alignment=8)],
     )  # fmt: skip
@@ -216,10 +239,10 @@ def _holds(value: PrimExpr, limit: PrimExpr, mode: PrimExpr, modes: Sequence[int
     """Whether a branch goes to its ``yes``; trees without branches have no modes."""
     if not modes:
         return op.const(False, "bool")
-    holds: PrimExpr = _COMPARE[modes[-1]](value, limit)
+    holds: PrimExpr = COMPARE[modes[-1]](value, limit)
     for number in reversed(modes[:-1]):
         is_mode = op.equal(mode, op.const(number, "int32"))
-        holds = op.select(is_mode, _COMPARE[number](value, limit), holds)
+        holds = op.select(is_mode, COMPARE[number](value, limit), holds)
     return holds
 
 

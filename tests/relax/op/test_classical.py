@@ -7,6 +7,7 @@ import weft
 from weft import relax
 from weft.relax import op
 from weft.relax.op.reference import classical as reference
+from weft.relax.op.tree_tables import mask_tables
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError
 from weft.tir.expr import Var as TirVar
@@ -55,6 +56,67 @@ def test_trees_give_the_scores_of_the_reference(aggregate, modes):
         data[::3, 1] = np.nan
         wanted = reference.tree_ensemble(data, *tables, *options)
         np.testing.assert_allclose(compiled(data), wanted, rtol=1e-5, atol=1e-6)
+
+
+def uneven_trees(seed, leaves, scores, mode="LEQ", dtype="float32", features=5):
+    """Trees of up to ``leaves`` leaves, grown at random; each leaf has ``scores`` scores."""
+    rng = np.random.default_rng(seed)
+    roots, nodes, splits, targets, weights = [], [], [], [], []
+
+    def grow(count, of):
+        at = len(nodes)
+        nodes.append([0, LEAF, len(targets), len(targets) + scores, 0])
+        splits.append(0.0)
+        if count == 1:
+            targets.extend(of)
+            weights.extend(rng.normal(size=scores).tolist())
+            return at
+        left = int(rng.integers(1, count))
+        children = grow(left, of), grow(count - left, of)
+        nodes[at] = [rng.integers(features), MODES.index(mode), *children, rng.integers(2)]
+        splits[at] = rng.integers(-4, 5) / 2
+        return at
+
+    for number in range(7):
+        of = rng.permutation(4)[:scores].tolist()
+        roots.append(grow(leaves if number == 3 else int(rng.integers(1, leaves + 1)), of))
+    return (np.array(roots, "int32"), np.array(nodes, "int32"), np.array(splits, dtype),
+            np.array(targets, "int32"), np.array(weights, dtype))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("leaves", "scores", "mode", "dtype", "has_masks"),
+    [
+        (2, 1, "LEQ", "float32", True), (32, 1, "LT", "float32", True),
+        (33, 3, "GTE", "float32", True), (64, 1, "GT", "float64", True),
+        (15, 4, "EQ", "float64", True), (20, 2, "NEQ", "float32", True),
+        (65, 1, "LEQ", "float32", False), (9, 0, "LEQ", "float32", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_small_trees_are_compared_branch_by_branch(
+    leaves, scores, mode, dtype, has_masks, has_missing
+):
+    tables = uneven_trees(leaves, leaves, scores, mode, dtype)
+    assert (mask_tables(*tables) is not None) == has_masks
+    options = (4, mode, has_missing, "SUM")
+    x = relax.Var("x", TensorStructInfo((N, 5), dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        call = op.tree_ensemble(x, *[relax.const(table) for table in tables], *options)
+        builder.emit_func_output(builder.emit(call))
+    compiled = weft.compile(builder.get(), cache=False)
+    for rows in (0, 1, 4, 16, 37):
+        data = np.random.default_rng(rows).integers(-5, 6, (rows, 5)).astype(dtype) / 2
+        for given in (data, np.where(data == 2.5, np.nan, data).astype(dtype)):
+            wanted = reference.tree_ensemble(given, *tables, *options)
+            np.testing.assert_array_equal(compiled(given), wanted)
+
+
+def test_a_ring_of_branches_has_no_masks():
+    nodes = np.array([[0, 0, 1, 0, 0], [0, LEAF, 0, 1, 0]], "int32")
+    arrays = np.zeros(1, "int32"), nodes, np.zeros(2, "float32"), np.zeros(1, "int32")
+    assert mask_tables(*arrays, np.ones(1, "float32")) is None
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])

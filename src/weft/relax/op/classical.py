@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from weft.relax.expr import Call, Expr
+from collections.abc import Sequence
+
+from weft.relax.expr import Call, Constant, Expr, const
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import check_float, check_rank, dims_of, fail, int64, result
+from weft.relax.op.lowering import Builder, plain
 from weft.relax.op.reference import classical as reference
+from weft.relax.op.tree_tables import mask_tables
 from weft.relax.struct_info import TensorStructInfo
 from weft.te.tensor import Tensor
 from weft.topi.pairwise import couple_pairs as topi_couple_pairs
@@ -35,17 +39,30 @@ def infer_tree_ensemble(call: Call) -> TensorStructInfo:
 
 def _tree_ensemble(
     data: Tensor, roots: Tensor, nodes: Tensor, splits: Tensor, targets: Tensor, weights: Tensor,
-    count: int, modes: str, has_missing: bool, aggregate: str,
+    count: int, modes: str, has_missing: bool, aggregate: str, masks: Sequence[Tensor] = (),
 ) -> Tensor:  # fmt: skip
     numbers = [MODES.index(mode) for mode in modes.split()]
     return topi_tree_ensemble(
-        data, roots, nodes, splits, targets, weights, count, numbers, has_missing, aggregate
+        data, roots, nodes, splits, targets, weights, count, numbers, has_missing, aggregate, masks
     )
 
 
+def _lower_tree_ensemble(bb: Builder, call: Call) -> Call:
+    """A walk through the trees; of small known ones, with tables that compare all branches."""
+    _, *tables = call.args
+    attrs = [plain(call.attrs[name]) for name in ("count", "modes", "has_missing", "aggregate")]
+    arrays = [table.data.numpy() for table in tables if isinstance(table, Constant)]
+    masks = None
+    if len(arrays) == len(tables) and attrs[3] == "SUM" and len(str(attrs[1]).split()) == 1:
+        masks = mask_tables(*arrays)
+    known = [const(table) for table in masks or ()]
+    return bb.call_te(_tree_ensemble, *call.args, *attrs, known, primfunc_name_hint="tree_ensemble")
+
+
 @operator(
-    "relax.tree_ensemble", infer_tree_ensemble, te=_tree_ensemble, numpy=reference.tree_ensemble
-)
+    "relax.tree_ensemble", infer_tree_ensemble, legalize=_lower_tree_ensemble,
+    numpy=reference.tree_ensemble,
+)  # fmt: skip
 def tree_ensemble(
     data: Expr, roots: Expr, nodes: Expr, splits: Expr, targets: Expr, weights: Expr, count: int,
     modes: str, has_missing: bool = False, aggregate: str = "SUM",
