@@ -26,6 +26,7 @@ from weft.arith.interval import Domain, IntervalSet, neg_inf
 from weft.arith.interval_evaluator import evaluate
 from weft.arith.linear_form import Form
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
+from weft.arith.polynomial import same_polynomial
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import contains
@@ -318,7 +319,7 @@ class Analyzer:
             a, b = pair
         if not a.dtype.is_integral:
             return expr_deep_equal(self.simplify(a), self.simplify(b))
-        return self.can_prove(EQ(a, b))
+        return self.can_prove(EQ(a, b)) or same_polynomial(a, b)
 
     def can_prove_greater_equal(self, expr: PrimExpr, lower_bound: int) -> bool:
         """Whether expr >= lower_bound always holds."""

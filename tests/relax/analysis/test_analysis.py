@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft import relax, te, topi
+from weft import relax, te, tir, topi
 from weft.ir.op import Op
 from weft.relax import analysis, op
 from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
@@ -139,6 +139,33 @@ def test_compile_time_values(build):
 def test_reshape_pattern(te_func, expected):
     a = te.placeholder((2, 6), name="a")
     assert analysis.has_reshape_pattern(te.create_prim_func([a, te_func(a)])) is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (lambda b, t: (b, t // 441 + 1, 1, 80), lambda b, t: (b, t // 441 * 80 + 80), True),
+        (lambda b, t: (b, t // 4 + 1, 8), lambda b, t: (b * (t // 4) + b, 8), True),
+        (lambda b, t: (b, t), lambda b, t: (t, b), True),
+        (lambda b, t: (b, t // 2 * 80 + 80), lambda b, t: (b, t // 2 + 1, 80), True),
+    ],
+)
+def test_reshape_pattern_of_any_size(before, after, expected):
+    symbols = [tir.SizeVar(name, "int64") for name in "bt"]
+    a = te.placeholder(before(*symbols), name="a")
+    func = te.create_prim_func([a, topi.reshape(a, after(*symbols))])
+    assert analysis.has_reshape_pattern(func) is expected
+    mixed = te.compute(
+        after(*symbols), lambda *indices: topi.reshape(a, after(*symbols))[indices] + 1.0
+    )
+    assert not analysis.has_reshape_pattern(te.create_prim_func([a, mixed]))
+
+
+def test_a_transpose_of_any_size_is_no_reshape():
+    b, t = [tir.SizeVar(name, "int64") for name in "bt"]
+    a = te.placeholder((b, t // 4 + 1, 8), name="a")
+    func = te.create_prim_func([a, topi.transpose(a, (1, 0, 2))])
+    assert not analysis.has_reshape_pattern(func)
 
 
 def test_struct_info_of_a_tuple():
