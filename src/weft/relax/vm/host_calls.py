@@ -15,7 +15,7 @@ from weft.ir.node import expect
 from weft.relax.expr import Call, ExternFunc, ShapeExpr
 from weft.relax.expr import StringImm as RelaxStringImm
 from weft.relax.ir.lattice import symbolic_vars
-from weft.relax.ir.shape_arith import INT64
+from weft.relax.ir.shape_arith import INT64, product
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.memory.assign_offsets import PLAN
 from weft.relax.vm.host_body import HostBody
@@ -27,9 +27,13 @@ from weft.relax.vm.host_parts import (
     packed_call,
 )
 from weft.tir import op
-from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
+from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore, IfThenElse, seq
+from weft.tir.stmt import BufferStore, DeclBuffer, For, ForKind, IfThenElse, Stmt, seq
+
+RESHAPE_INTO: Final = "vm.builtin.reshape_into"
+"""The registered function that compares numbers of elements and copies: a host copies itself."""
 
 
 def _call_tir(builder: HostBody, call: Call, name: str) -> HostValue:
@@ -83,8 +87,33 @@ def _call_dps_packed(builder: HostBody, call: Call, name: str) -> HostValue:
     result = builder.allocated(call.sinfo_args[0], name)
     outputs = result if isinstance(result, list) else [result]
     passed = [*inputs, *outputs]
-    builder.step(packed_call(call.args[0].global_symbol, passed), passed)
+    called = packed_call(call.args[0].global_symbol, passed)
+    if is_checked_reshape(call):
+        builder.step(_reshaped(*[expect(item, Buffer) for item in passed], called), passed)
+    else:
+        builder.step(called, passed)
     return result
+
+
+def is_checked_reshape(call: Call) -> bool:
+    """Whether a call copies to a shape that is not proved to hold as many elements."""
+    callee = call.args[0] if call.args else None
+    return isinstance(callee, ExternFunc) and callee.global_symbol == RESHAPE_INTO
+
+
+def _reshaped(source: Buffer, target: Buffer, refused: Stmt) -> Stmt:
+    """Copy the elements in order; ``refused`` runs where the numbers of elements differ."""
+    size, wanted = product(source.shape), product(target.shape)
+    flat = [
+        decl_buffer([size], buffer.dtype, f"{buffer.name}_flat", data=buffer.data)
+        for buffer in (source, target)
+    ]
+    i = TirVar("i", INT64)
+    copy: Stmt = BufferStore(flat[1], flat[0][i], [i])
+    copy = For(i, IntImm(INT64, 0), size, ForKind.SERIAL, copy)
+    for buffer in flat:
+        copy = DeclBuffer(buffer, copy)
+    return IfThenElse(op.equal(size, wanted), copy, refused)
 
 
 def _arguments(builder: HostBody, args: RelaxExpr) -> list[Buffer | PrimExpr]:

@@ -37,6 +37,7 @@ from weft.relax.expr import (
 from weft.relax.ir.lattice import symbolic_vars, tensor_dims
 from weft.relax.ir.substitution import copy_with_new_vars, replace
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.vm.host_calls import is_checked_reshape
 from weft.tir.expr import Var as TirVar
 
 LEAST: Final = 2
@@ -173,7 +174,7 @@ class _Run:
                 place >= 0 and arguments.fields[place] not in self.own for place in places
             ):
                 return False  # it writes to a tensor from outside
-        elif value.op.name != "relax.call_tir":
+        elif value.op.name != "relax.call_tir" and not is_checked_reshape(value):
             return False
         self.kernels += 1
         self.own.add(binding.var)
