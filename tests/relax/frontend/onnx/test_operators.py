@@ -5,6 +5,8 @@ import pytest
 from onnx import TensorProto
 
 from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
+from weft import relax
+from weft.ir.functor import collect
 from weft.relax.frontend.onnx import from_onnx
 from weft.support.errors import IRValueError
 
@@ -289,3 +291,23 @@ def test_optional_inputs_may_be_left_out_in_the_middle():
     proto = model([node("Clip", "x - high", "y")], [info("x", shape=["n"])], ["y"],
                   constants={"high": np.array(0.25, "float32")})  # fmt: skip
     check(proto, uniform(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "constant", "is_removed"),
+    [
+        ("Add", "x c", [0.0], True), ("Add", "c x", [[0.0]], True), ("Sub", "x c", 0.0, True),
+        ("Sub", "c x", 0.0, False), ("Mul", "c x", 1.0, True), ("Div", "x c", [1.0], True),
+        ("Div", "c x", 1.0, False), ("Add", "x c", [[[0.0]]], False), ("Mul", "x c", 0.0, False),
+        ("Add", "x c", [0.0, 0.0, 0.0], False),
+    ],
+)  # fmt: skip
+def test_sums_with_zero_and_products_with_one_are_their_operand(
+    name, operands, constant, is_removed
+):
+    given = info("x", "float32", ("n", 3))
+    constants = {"c": np.array(constant, "float32")}
+    proto = model([node(name, operands, "y")], [given], ["y"], constants=constants)
+    check(proto, uniform(2, 3) + 1)
+    left = {call.op.name for call in collect(from_onnx(proto)["main"].body, relax.Call)}
+    assert (not left) == is_removed

@@ -25,6 +25,8 @@ BINARY: Final[dict[str, Callable[..., Expr]]] = {
     "Equal": op.equal, "Less": op.less, "Greater": op.greater,
 }  # fmt: skip
 """Operators that had the attributes ``broadcast`` and ``axis`` until opset 6."""
+NEUTRAL: Final = {"Add": (0, 2), "Sub": (0, 1), "Mul": (1, 2), "Div": (1, 1)}
+"""Operator -> the number that changes nothing, and how many operands may be that, from the end."""
 BINARY_7: Final[dict[str, Callable[..., Expr]]] = {
     **BINARY,
     "LessOrEqual": op.less_equal, "GreaterOrEqual": op.greater_equal,
@@ -45,9 +47,25 @@ def _enter_binary(name: str, function: Callable[..., Expr], since: int) -> None:
     @converter(name, since=since)
     def convert(context: Context, lhs: Value, rhs: Value) -> Expr:
         context.refuse_small(lhs, rhs)
-        return context.emit(function(lhs.expr, rhs.expr))
+        same = _unchanged(name, lhs, rhs)
+        return context.emit(function(lhs.expr, rhs.expr)) if same is None else same.expr
 
     convert.__name__ = name.lower()
+
+
+def _unchanged(name: str, lhs: Value, rhs: Value) -> Value | None:
+    """The operand that is the result: of ``x + 0`` and ``x * 1``, which exporters write.
+
+    (It stays -0 where ``x + 0`` is 0; ONNX Runtime removes such sums, too.)
+    """
+    number, count = NEUTRAL.get(name, (0, 0))
+    for operand, other in ((lhs, rhs), (rhs, lhs))[:count]:
+        constant = other.constant
+        if constant is None or constant.size != 1 or operand.shape is None:
+            continue
+        if constant.ravel()[0] == number and constant.ndim <= len(operand.shape):
+            return operand
+    return None
 
 
 def _enter_old_binary(name: str, function: Callable[..., Expr]) -> None:
