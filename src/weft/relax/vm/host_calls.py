@@ -89,7 +89,8 @@ def _call_dps_packed(builder: HostBody, call: Call, name: str) -> HostValue:
     passed = [*inputs, *outputs]
     called = packed_call(call.args[0].global_symbol, passed)
     if is_checked_reshape(call):
-        builder.step(_reshaped(*[expect(item, Buffer) for item in passed], called), passed)
+        source, target = [expect(item, Buffer) for item in passed]
+        builder.step(_reshaped(source, target, called), passed)
     else:
         builder.step(called, passed)
     return result
