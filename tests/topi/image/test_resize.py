@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.topi.conftest import evaluate
-from weft import te, topi
+from weft import te, tir, topi
 from weft.tir.interp import run
 
 torch = pytest.importorskip("torch")
@@ -138,3 +138,30 @@ def test_an_axis_of_any_extent_is_enlarged_as_one_of_this_extent(mode, rounding)
             run(anyone, x, given)
             run(function(*shape, factors), x, wanted)
             np.testing.assert_array_equal(given, wanted)
+
+
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+@pytest.mark.parametrize(
+    "mode", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
+)
+@pytest.mark.parametrize("factors", [(2, 3), (4, 1), (1, 5)])
+def test_several_times_as_many_elements_of_any_image(floats, method, mode, factors):
+    """Positions by integers, for unknown extents, are those by floats for known ones."""
+    h, w = tir.SizeVar("h", "int64"), tir.SizeVar("w", "int64")
+    options = {"method": method, "coordinate_transformation_mode": mode, "bicubic_alpha": -0.75}
+
+    def func(height, width):
+        x = te.placeholder((2, height, width), name="x")
+        grown = [height * factors[0], width * factors[1]]
+        data = topi.expand_dims(x, 1)
+        return te.create_prim_func([x, topi.image.resize2d(data, None, grown, **options)])
+
+    of_any = func(h, w)
+    assert ("floor" in of_any.script()) == (mode == "align_corners")
+    for height, width in ((1, 1), (3, 5), (0, 2)):
+        x = floats(2, height, width)
+        shape = (2, 1, height * factors[0], width * factors[1])
+        results = [np.zeros(shape, "float32") for _ in range(2)]
+        run(of_any, x, results[0])
+        run(func(height, width), x, results[1])
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)

@@ -137,6 +137,11 @@ def _copies(extent: PrimExpr, size: PrimExpr, options: dict[str, Any]) -> int | 
     is_nearest = options["method"] == "nearest_neighbor"
     if not is_nearest or (options["mode"], options["rounding"]) not in _REPEATING:
         return None
+    return _multiple(extent, size)
+
+
+def _multiple(extent: PrimExpr, size: PrimExpr) -> int | None:
+    """How many times as long as an axis of unknown extent its result is; None if not known."""
     for count, other in ((size.a, size.b), (size.b, size.a)) if isinstance(size, Mul) else ():
         if isinstance(count, IntImm) and count.value > 0 and same_extent(other, extent):
             return int(count.value)
@@ -167,13 +172,34 @@ def cubic_far(distance: PrimExpr, alpha: float) -> PrimExpr:
     return alpha * (distance - 1.0) * left * left
 
 
-def _taps(position: PrimExpr, extent: PrimExpr, options: dict[str, Any]) -> list[Tap]:
+def _split(
+    index: PrimExpr, position: PrimExpr, sizes: tuple[PrimExpr, PrimExpr], mode: str
+) -> tuple[PrimExpr, PrimExpr]:
+    """The element before a position (int32), and how far behind that it is.
+
+    Where the result is ``k`` times as long as the axis, of unknown extent, the centre of element i
+    is at (2 i + 1 - k) / 2 k: integers tell which element it is, and that its neighbours follow.
+    """
+    count, is_half = _multiple(*sizes), mode in ("half_pixel", "pytorch_half_pixel")
+    if count is None or not (is_half or mode == "asymmetric"):
+        base = op.floor(position)
+        return op.cast("int32", base), op.subtract(position, base)
+    steps = op.multiply(index, 2)
+    if is_half:
+        steps = op.add(steps, 1 - count)
+    rest = _float(op.floormod(steps, 2 * count), position.dtype)
+    first = op.cast("int32", op.floordiv(steps, 2 * count))
+    return first, op.multiply(rest, op.const(1 / (2 * count), position.dtype))
+
+
+def _taps(
+    index: PrimExpr, position: PrimExpr, sizes: tuple[PrimExpr, PrimExpr], options: dict[str, Any]
+) -> list[Tap]:
     """Input indices along one axis with their weights (None means 1)."""
+    extent = sizes[0]
     if options["method"] == "nearest_neighbor":
         return [(_clamped(_nearest(position, options["rounding"]), extent), None)]
-    base = op.floor(position)
-    fraction = op.subtract(position, base)
-    first = op.cast("int32", base)
+    first, fraction = _split(index, position, sizes, options["mode"])
     if options["method"] == "linear":
         weights, start = [op.subtract(op.const(1, fraction.dtype), fraction), fraction], 0
     else:
@@ -243,7 +269,7 @@ def _resize(
         for axis, position in zip(axes, places, strict=True):
             count = 1 if axis in kept else _copies(data.shape[axis], shape[axis], options)
             taps[axis] = (
-                _taps(position, data.shape[axis], options)
+                _taps(indices[axis], position, (data.shape[axis], shape[axis]), options)
                 if count is None
                 else [(indices[axis] if count == 1 else op.floordiv(indices[axis], count), None)]
             )
