@@ -20,7 +20,9 @@ from weft.relax.frontend.torch.translate import missing_operators
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _TRAINING: Final = frozenset({"train", "training", "use_input_stats", "is_training"})
 """Arguments under which an operator changes running statistics, or draws numbers."""
-_IDLE: Final = frozenset({"dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"})
+_IDLE: Final = frozenset(
+    {"dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"}
+)
 """Operators that work in place and, unless they train, change nothing, as ``dropout``."""
 
 
