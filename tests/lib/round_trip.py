@@ -20,8 +20,10 @@ from weft.tir.expr import Var
 
 def form_of(function: Node) -> tuple[bytes, tuple[str, ...]]:
     """What the text of a function is made of: its structure and the names in it."""
-    named = collect(function, (Var, RelaxVar, Buffer, GlobalVar))
-    names = [node.name if isinstance(node, Buffer) else node.name_hint for node in named]
+    names = [buffer.name for buffer in collect(function, Buffer)]
+    names += [var.name for var in collect(function, Var)]
+    names += [var.name_hint for var in collect(function, RelaxVar)]
+    names += [var.name_hint for var in collect(function, GlobalVar)]
     return structural_digest(function, map_free_vars=True), tuple(names)
 
 
