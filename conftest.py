@@ -33,8 +33,8 @@ collect_ignore = ["tests/driver/acme_weft", "src/weft/data/course"]
 if find_spec("ray") is None:  # an extra that dev has not; the module imports it
     collect_ignore.append("src/weft/driver/cluster/machines.py")
 
-_ROUND_TRIPPED: set[bytes] = set()
-"""Digests of the bodies of functions that were checked in this process."""
+_ROUND_TRIPPED: set[object] = set()
+"""Digests of bodies, and what texts and JSON were made of, that were checked in this process."""
 
 _KEPT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -89,7 +89,7 @@ def every_built_module_round_trips(monkeypatch, request):
     build = sys.modules.get("weft.driver.build")
     if build is None:
         return
-    from tests.lib.round_trip import assert_json_round_trip, assert_text_round_trip
+    from tests.lib.round_trip import assert_json_round_trip, assert_text_round_trip, form_of
     from weft.ir.structural import structural_digest
     from weft.tir.function import PrimFunc
     from weft.tir.stmt import Evaluate
@@ -99,7 +99,10 @@ def every_built_module_round_trips(monkeypatch, request):
     digests = {}  # of bodies that the test builds, some of them in several modules
 
     def check(mod):
-        """Of bodies that are not chosen, or equal to one that was tried, only signatures are."""
+        """Of bodies that are not chosen, or equal to one that was tried, only signatures are.
+
+        A module whose functions, and the names in them, were all tried is not tried again.
+        """
         bodies = [func.body for func in mod.functions.values() if isinstance(func, PrimFunc)]
         for body in bodies:
             if body not in digests:
@@ -114,12 +117,15 @@ def every_built_module_round_trips(monkeypatch, request):
             for var, func in short.items()
             if not isinstance(func, PrimFunc) or digests.get(func.body, b"\1")[0] % share**2 == 0
         }
+        forms = {var: (var.name_hint, *form_of(func)) for var, func in short.items()}
         for functions, assert_round_trip in (
             (short, assert_text_round_trip),
             (in_json, assert_json_round_trip),
         ):
-            if functions:
+            new = {(assert_round_trip, forms[var]) for var in functions} - _ROUND_TRIPPED
+            if functions and (new or mod.attrs or mod.global_infos):
                 assert_round_trip(type(mod)(functions, None, mod.attrs, mod.global_infos))
+            _ROUND_TRIPPED.update(new)
         _ROUND_TRIPPED.update([digests[body] for body in bodies])
 
     def checked_compile(mod, *args, **kwargs):

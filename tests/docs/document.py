@@ -5,7 +5,8 @@ finds their source. A ``text`` block right after a ``python`` block is what that
 block whose first line is ``# expect-error: text`` must raise an error whose message contains that
 text. ``WEFT_UPDATE_DOCS=1`` writes the printed text into the document instead of comparing it.
 A process of its own runs each document, since what a recipe registers stays for the process; its
-schedules are checked and replayed.
+schedules are checked and replayed. ``with_torch`` forks such a process from one that has imported
+PyTorch and its exporter, which takes seconds, and nothing of weft.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
+import multiprocessing
 import os
 import re
 import sys
@@ -92,10 +94,33 @@ def check(path: Path, folder: Path, update: bool) -> list[str]:
     return wrong
 
 
-if __name__ == "__main__":
-    os.chdir(sys.argv[2])
+def main(path: Path, folder: Path) -> None:
+    """Runs the document in the folder; exits with what does not agree with its text."""
+    os.chdir(folder)
     with every_schedule_checked():
-        problems = check(
-            Path(sys.argv[1]), Path(sys.argv[2]), bool(os.environ.get("WEFT_UPDATE_DOCS"))
-        )
+        problems = check(path, folder, bool(os.environ.get("WEFT_UPDATE_DOCS")))
     sys.exit("\n".join(problems) or None)
+
+
+def with_torch(path: Path, folder: Path, timeout: float) -> tuple[int | None, str]:
+    """The status of a process that runs the document, None if it takes too long; its words."""
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["torch._dynamo", "torch.export._trace"])
+    log = folder / "log.txt"
+    process = forks.Process(target=_logged, args=(path, folder, log))
+    process.start()
+    process.join(timeout)
+    status = process.exitcode
+    process.kill()
+    return status, log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def _logged(path: Path, folder: Path, log: Path) -> None:
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    main(path, folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -6,11 +6,25 @@
 from __future__ import annotations
 
 from tests.lib.text_normal_form import text_normal_form
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import collect
 from weft.ir.json_text import load_json, save_json
 from weft.ir.node import Node
-from weft.ir.structural import first_difference
+from weft.ir.structural import first_difference, structural_digest
+from weft.relax.expr import Var as RelaxVar
 from weft.script.parser.entry import from_source
 from weft.support.errors import VerifyError
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+
+
+def form_of(function: Node) -> tuple[bytes, tuple[str, ...]]:
+    """What the text of a function is made of: its structure and the names in it."""
+    names = [buffer.name for buffer in collect(function, Buffer)]
+    names += [var.name for var in collect(function, Var)]
+    names += [var.name_hint for var in collect(function, RelaxVar)]
+    names += [var.name_hint for var in collect(function, GlobalVar)]
+    return structural_digest(function, map_free_vars=True), tuple(names)
 
 
 def assert_round_trip(node: Node) -> None:

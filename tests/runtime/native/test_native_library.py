@@ -8,6 +8,8 @@ import pytest
 from tests.lib.python_process import output_of
 from weft import nd
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.call.wrapper import make_wrapper
+from weft.runtime.native import native_library
 from weft.runtime.native.builtins_ir import BUILTINS, builtin_address
 from weft.runtime.native.elf import read_object
 from weft.runtime.native.llvm import object_from_ir
@@ -55,6 +57,23 @@ def test_externals_are_registered_as_callbacks_and_addresses(load):
     assert load(UNARY.format(name="weft_test_same", type="double")).function(unary("s"))(1.0) == 3.0
     with pytest.raises(TypeError, match=r"g: expected an address or a ctypes function, got str"):
         register_extern("g", "address")
+
+
+def test_the_wrapper_of_a_function_is_made_when_it_is_called(load, monkeypatch):
+    wrapped = []
+
+    def noted(spec, address):
+        wrapped.append(spec.name)
+        return make_wrapper(spec, address)
+
+    monkeypatch.setattr(native_library, "make_wrapper", noted)
+    f = load(UNARY.format(name="exp", type="double")).function(unary("exp"))
+    assert (repr(f), f.spec.name, wrapped) == ("NativeFunction('exp')", "exp", [])
+    assert (f(0.0), f(0.0), wrapped) == (1.0, 1.0, ["exp"])
+    with pytest.raises(TypeError, match=r"exp: expected 1 argument"):
+        f()
+    with pytest.raises(AttributeError, match=r"'NativeFunction' object has no attribute 'nothing'"):
+        _ = f.nothing
 
 
 def test_load_library():

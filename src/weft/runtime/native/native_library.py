@@ -15,6 +15,7 @@ from typing import Final
 
 from weft.runtime.call.abi import CALL_PACKED, RAISE, THREADED, address_of
 from weft.runtime.call.callbacks import CALL_PACKED_ADDRESS
+from weft.runtime.call.plan import plan_of
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.call.wrapper import make_binder, make_wrapper
 from weft.runtime.faults import RAISE_ADDRESS
@@ -71,15 +72,26 @@ class NativeLibrary:
 
 
 class NativeFunction(PackedFunc):
-    """A compiled function behind its checked wrapper; it keeps its library alive."""
+    """A compiled function behind its checked wrapper; it keeps its library alive.
+
+    The wrapper is made at the first call: most kernels of a model are called by native code alone.
+    """
 
     __slots__ = ("address", "library", "spec")
 
     def __init__(self, spec: FunctionSpec, address: int, library: object = None) -> None:
-        super().__init__(make_wrapper(spec, address), spec.name)
+        plan_of(spec)  # raises for parameters that no call can check
+        self.name = spec.name
         self.spec = spec
         self.address = address
         self.library = library
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        """``_call``, where it was not asked for before."""
+        if name != "_call":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._call = make_wrapper(self.spec, self.address)
+        return self._call
 
     def bind(self, *args: object) -> Callable[[], None]:
         """Check the arguments once and return the bare native call on them, for timing loops."""

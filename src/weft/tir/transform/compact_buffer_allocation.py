@@ -316,12 +316,19 @@ class _Shrink(Mutator):
         return new.with_(indices=Array(shifted))
 
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
-        """Shift a region; if it is not proved to be inside of the buffer, take the whole buffer."""
+        """Shift a region; if it is not proved to be inside of the buffer, take the whole buffer.
+
+        Along a dimension that stays as it was, the region stays, too.
+        """
         plan = self.plans.get(id(region.buffer))
         if plan is None:
             return region
         ranges = []
-        for dom, shift, extent in zip(region.region, plan[1], plan[0].shape, strict=True):
+        sizes = zip(plan[0].shape, region.buffer.shape, strict=True)
+        for dom, shift, (extent, before) in zip(region.region, plan[1], sizes, strict=True):
+            if extent is before and is_const_int(shift, 0):
+                ranges.append(dom)
+                continue
             low = self.analyzer.simplify(op.subtract(dom.min, shift))
             high = op.add(low, dom.extent)
             inside = self.analyzer.can_prove(low >= 0) and self.analyzer.can_prove(high <= extent)

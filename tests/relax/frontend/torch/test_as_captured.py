@@ -50,6 +50,13 @@ PLAIN = {
     "a strided convolution": lambda x, w: nn.functional.conv2d(x, w, None, 2, 1, 2),
     "a convolution of a single image": lambda x, w: nn.functional.conv2d(x[0], w, w[:, 0, 0, 0]),
     "dropout": lambda x, w: nn.functional.dropout(x, 0.5, training=False) + 1,
+    "dropout_ of a view": lambda x, w: nn.functional.dropout(x[0, 0, 0], 0.5, False, True) * x,
+    "kinds of dropout_ of an input": lambda x, w: (
+        nn.functional.alpha_dropout(nn.functional.dropout(x, 0.5, False, True), 0.5, False, True)
+        + nn.functional.dropout2d(x, 0.5, False, True)
+        + nn.functional.feature_alpha_dropout(x, 0.5, False, True)
+    ),
+    "relu_ of dropout_": lambda x, w: nn.functional.dropout(x * 2, 0.5, False, True).relu_(),
 }
 
 
@@ -118,6 +125,24 @@ def test_contiguous_that_gives_its_input():
 def test_a_write_to_what_dropout_may_have_passed_on_is_decomposed():
     def function(x, w):
         return nn.functional.dropout(x * 2, 0.5, training=False).add_(1)
+
+    assert captured(Model(function), images(4))[1] is None
+
+
+def test_a_write_to_a_view_that_dropout_in_place_passed_on_is_decomposed():
+    def function(x, w):
+        y = x * 2
+        nn.functional.dropout(y.flatten(), 0.5, training=False, inplace=True).add_(1)
+        return y
+
+    program, converters = captured(Model(function), images(4))
+    assert converters is None
+    check(program, images(4))
+
+
+def test_dropout_in_place_that_trains_is_decomposed():
+    def function(x, w):
+        return nn.functional.dropout(x * 2, 0.5, training=True, inplace=True)
 
     assert captured(Model(function), images(4))[1] is None
 

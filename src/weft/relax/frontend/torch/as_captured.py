@@ -20,6 +20,10 @@ from weft.relax.frontend.torch.translate import missing_operators
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _TRAINING: Final = frozenset({"train", "training", "use_input_stats", "is_training"})
 """Arguments under which an operator changes running statistics, or draws numbers."""
+_IDLE: Final = frozenset(
+    {"dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"}
+)
+"""Operators that work in place and, unless they train, change nothing, as ``dropout``."""
 
 
 def converters_as_captured(
@@ -43,12 +47,15 @@ def converters_as_captured(
         if _trains(node):
             return None
         if node.target._schema.is_mutable:
-            pure = _without_mutation(node.target)
+            idle = node.target.overloadpacket.__name__ in _IDLE
+            pure = "aten.dropout.default" if idle else _without_mutation(node.target)
             converter = converters.get(pure)
-            if converter is None or not (_is_only_reader(node, fresh) and _keeps_type(node)):
+            owned = _is_only_reader(node, fresh) and _keeps_type(node)
+            if converter is None or not (owned or idle):
                 return None
             in_place[overload_name(node.target)] = converter
-            fresh.add(node)
+            if owned:
+                fresh.add(node)
         elif _is_fresh(node.target):
             fresh.add(node)
     captured = {**converters, **in_place}
