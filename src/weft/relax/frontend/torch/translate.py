@@ -327,7 +327,9 @@ def refuse_results(graph_module: fx.GraphModule, source: str) -> None:
     for node in graph_module.graph.find_nodes(op="output"):
         for place, result in enumerate(pytree.tree_leaves(node.args)):
             fake = result.meta.get("val") if isinstance(result, fx.Node) else None
-            if isinstance(fake, torch.Tensor) and fake.layout is not torch.strided:
+            if not isinstance(fake, torch.Tensor):
+                continue
+            if fake.layout is not torch.strided:
                 raise UnsupportedError(
                     f"{source}: result {place} is a tensor of {fake.layout}; return y.to_dense()"
                 )
