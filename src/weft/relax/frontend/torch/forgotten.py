@@ -92,9 +92,9 @@ def _put_back(copies: Mapping[str, torch.Tensor], tensors: Mapping[str, torch.Te
 
 def _are_near(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
     return len(first) == len(second) and all(
-        one.shape == other.shape
-        and torch.allclose(one.to(other.dtype), other, rtol=_NEAR, atol=_NEAR, equal_nan=True)
-        for one, other in zip(first, second, strict=True)
+        mine.shape == other.shape
+        and torch.allclose(mine.to(other.dtype), other, rtol=_NEAR, atol=_NEAR, equal_nan=True)
+        for mine, other in zip(first, second, strict=True)
     )
 
 
