@@ -279,6 +279,34 @@ def model_of_two_rates():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
+def model_of_an_optional():
+    """The sum with a tensor that may be absent."""
+    there = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n", 3])
+    more = onnx.helper.make_value_info("more", onnx.helper.make_optional_type_proto(there))
+    result = [onnx.helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, None)]
+    nodes = [onnx.helper.make_node("OptionalGetElement", ["more"], ["m"]),
+             onnx.helper.make_node("Add", ["m", "x"], ["r"])]  # fmt: skip
+    same = onnx.helper.make_node("Identity", ["x"], ["r"])
+    graphs = {"then_branch": onnx.helper.make_graph(nodes, "then", [], result),
+              "else_branch": onnx.helper.make_graph([same], "else", [], result)}  # fmt: skip
+    chosen = [onnx.helper.make_node("OptionalHasElement", ["more"], ["there"]),
+              onnx.helper.make_node("If", ["there"], ["y"], **graphs)]  # fmt: skip
+    inputs = [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3]), more]
+    outputs = [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 3])]
+    opset = [onnx.helper.make_opsetid("", 18)]
+    return onnx.helper.make_model(
+        onnx.helper.make_graph(chosen, "main", inputs, outputs), opset_imports=opset
+    )
+
+
+def test_an_optional_input_is_there_or_fixed_to_be_absent():
+    x = np.ones((2, 3), "float32")
+    there = weft.compile(model_of_an_optional(), cache=False)
+    np.testing.assert_array_equal(there(x, 2 * x), 3 * x)
+    absent = weft.compile(model_of_an_optional(), constants={"more": None}, cache=False)
+    np.testing.assert_array_equal(absent(x), x)
+
+
 @pytest.mark.parametrize(
     ("constants", "error", "message"),
     [

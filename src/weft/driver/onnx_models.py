@@ -26,6 +26,8 @@ from weft.relax.frontend.onnx.parameters import (
     Symbols,
     declared_shape,
     input_dtype,
+    is_optional_tensor,
+    tensor_type,
 )
 from weft.relax.frontend.onnx.protos import ModelProto, ValueInfoProto
 from weft.relax.frontend.onnx.value import Array, GraphValue, MapValue, TextTable, TextValue
@@ -108,8 +110,10 @@ def _inputs(model: ModelProto) -> list[str]:
     return [info.name for info in model.graph.input if info.name not in initialized]
 
 
-def bound_inputs(model: ModelProto, constants: object) -> dict[str, Array]:
+def bound_inputs(model: ModelProto, constants: object) -> dict[str, Array | None]:
     """The inputs that ``constants=`` fixes, as arrays of the model's types.
+
+    None stands for one that is absent, where the model has an optional tensor.
 
     Raises IRTypeError or IRValueError for a name, a type or a shape that the model does not have.
     """
@@ -127,7 +131,9 @@ def bound_inputs(model: ModelProto, constants: object) -> dict[str, Array]:
     return {name: _constant(infos[name], value) for name, value in constants.items()}
 
 
-def _constant(info: ValueInfoProto, value: object) -> Array:
+def _constant(info: ValueInfoProto, value: object) -> Array | None:
+    if value is None and is_optional_tensor(info):
+        return None
     array = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
     dtype, _ = input_dtype(info, "float32")
     wanted = np.dtype(DataType(dtype).numpy)
@@ -190,7 +196,7 @@ def _declared(model: ModelProto, inputs: Sequence[str]) -> dict[str, list[int | 
     """What the model says of the shapes of its inputs; what has no name gets one."""
     shapes: dict[str, list[int | str]] = {}
     for info in model.graph.input:
-        tensor = info.type.tensor_type
+        tensor = tensor_type(info)
         if info.name in inputs and tensor.HasField("shape"):
             name = info.name
             shapes[name] = [

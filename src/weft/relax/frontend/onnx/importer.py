@@ -36,6 +36,7 @@ from weft.relax.frontend.onnx.parameters import (
     alone_in,
     input_dtype,
     input_shape,
+    is_optional_tensor,
 )
 from weft.relax.frontend.onnx.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import Function
@@ -292,15 +293,20 @@ class _Import:
         return Value(self.builder, None, np.asarray(value), None, sources)
 
     def input(self, info: ValueInfoProto) -> GraphValue | None:
-        """The value of an input; None of text, whose value is emitted by the function."""
+        """The value of an input; None of text, whose value is emitted by the function.
+
+        One that may be absent is there, unless ``bound`` says that it is not.
+        """
         group = self.inputs.setdefault(info.name, [])
         kind = info.type.WhichOneof("value")
         if kind is not None and info.name in self.request.lengths and kind != "tensor_type":
             return self.structured(info.name, self.request.lengths[info.name], kind, group)
-        if kind not in ("tensor_type", None):
+        is_optional = is_optional_tensor(info)
+        if kind not in ("tensor_type", None) and not is_optional:
             raise OnnxModelError(
-                f"input {info.name!r}: expected a tensor, got a {kind.removesuffix('_type')}; how "
-                "many items a sequence has must be known at import: make its items inputs"
+                f"input {info.name!r}: expected a tensor, got the type "
+                f"{kind.removesuffix('_type')}; how many items a sequence has must be known at "
+                "import: make its items inputs"
             )
         shape = input_shape(info, self.request.shapes.get(info.name), self.symbols)
         dtype, elem = input_dtype(info, self.request.dtypes)
@@ -310,7 +316,9 @@ class _Import:
         if elem == STRING:
             self.texts[info.name] = (var, shape)
             return None
-        return Value(self.builder, var, None, elem, frozenset([info.name]))
+        sources = frozenset([info.name])
+        value = Value(self.builder, var, None, elem, sources)
+        return OptionalValue(value, sources) if is_optional else value
 
     def structured(self, name: str, example: Given, kind: str, group: list[Var]) -> GraphValue:
         """A sequence or an optional whose structure an example shows: one parameter an array."""

@@ -23,6 +23,7 @@ from typing import NoReturn
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
 from weft.relax.frontend.onnx.blocks import opened_block
+from weft.relax.frontend.onnx.checks import sub_graphs
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.errors import ConstantNeededError
 from weft.relax.frontend.onnx.loop_counts import counted_steps
@@ -77,6 +78,10 @@ def dynamic_loop(
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
     loop.slices, loop.kept, loop.count, loop.is_counted = slices, kept, count, is_counted
+    if slices is None and _runs(limit, condition):
+        names = [value.name for index, value in enumerate(body.input[2:]) if index not in kept]
+        read = _names_read(body)
+        loop.unread = {index for index, name in enumerate(names) if name not in read}
     scanned = loop.trial()
     results = loop.build(condition, firsts, scanned)
     return loop.with_kept(results)
@@ -99,6 +104,26 @@ def _kept_states(
         for index, value in enumerate(carried)
         if origins.get(after[skipped[1] + index]) == before[skipped[0] + index]
     }
+
+
+def _names_read(graph: GraphProto) -> set[str]:
+    """The names that the nodes of a graph read, and those of the graphs inside of them."""
+    inner = [item for node in graph.node for item in sub_graphs(node)]
+    names = {name for node in graph.node for name in node.input}
+    return names.union(
+        *[_names_read(item) for item in inner],
+        *[{info.name for info in item.output} for item in inner],
+    )
+
+
+def _runs(limit: Value | None, condition: Value | None) -> bool:
+    """Whether a loop is known to have a first step."""
+    known = [None if value is None else value.constant for value in (limit, condition)]
+    given = [value is None for value in (limit, condition)]
+    return all(
+        is_absent or (array is not None and bool((array > 0).all()))
+        for array, is_absent in zip(known, given, strict=True)
+    )
 
 
 def _first_values(
@@ -133,6 +158,8 @@ class _Loop:
         self.slices: Slices | None = None
         self.kept: dict[int, GraphValue | None] = {}
         """States that the body hands on as they are, which ``states`` leaves out."""
+        self.unread: set[int] = set()
+        """Which of ``states`` each step sets and none reads, where there is a step."""
         self.count: Dim | None = None
         """How many steps there are, where no condition ends the loop before."""
         self.is_counted = False
@@ -151,14 +178,23 @@ class _Loop:
             with opened_block(context.builder, [step, going, *params]):
                 again, afters, rows = self._body([step, going, *params])
             changed = []
-            for state, param, after in zip(self.states, params, afters, strict=True):
+            for index, (state, param) in enumerate(zip(self.states, params, strict=True)):
+                after = afters[index]
                 if isinstance(after, Value) and after.shape is None:
                     self._need("carries on")
-                changed.append(state.weaken(context, param, after))
+                changed.append(self._weakened(index, state, param, after))
             changes = any(changed)
         if not (self.is_counted or _holds(again) or again.expr is going):
             self.count = None
         return [self._scanned(value) for value in rows]
+
+    def _weakened(self, index: int, state: State, param: Var, after: GraphValue) -> bool:
+        """Whether a step changes what is known of a state."""
+        if index in self.unread and isinstance(state, TensorState) and isinstance(after, Value):
+            if state.differs(after):
+                state.become(self.context, after)
+                return True
+        return state.weaken(self.context, param, after)
 
     def _scanned(self, value: Value) -> TensorState:
         """What is scanned out: rows of one shape, which the body must not make of its own."""
@@ -235,7 +271,9 @@ class _Loop:
         builder.emit_normalized(VarBinding(name, function))
         first = context.constant(True).expr if condition is None else self._scalar(condition)
         empty = [self._no_rows(state) for state in scanned]
-        start = [context.constant(0, "int64").expr, first, *[v.expr for v in carried], *empty]
+        pairs = zip(self.states, carried, strict=True)
+        firsts = [flat_expr(state.first(context, value)) for state, value in pairs]
+        start = [context.constant(0, "int64").expr, first, *firsts, *empty]
         results = builder.emit(Call(name, start))
         return [
             state.ended(context, builder.emit(results[index]))

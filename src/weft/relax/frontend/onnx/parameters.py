@@ -17,7 +17,7 @@ from typing import Final
 from weft.ir.expr import PrimExpr
 from weft.relax.frontend.onnx.element_types import STORAGE, STRING, element_of, type_name
 from weft.relax.frontend.onnx.errors import OnnxModelError
-from weft.relax.frontend.onnx.protos import ValueInfoProto
+from weft.relax.frontend.onnx.protos import TensorTypeProto, ValueInfoProto
 from weft.relax.frontend.onnx.value import Dim, as_prim
 from weft.support.free_name import free_name
 from weft.tir import op as tir
@@ -87,7 +87,7 @@ def alone_in(infos: Iterable[ValueInfoProto], shapes: Mapping[str, GivenShape]) 
     """The names that are extents of inputs by themselves, in the model's or the caller's shapes."""
     names: set[str] = set()
     for info in infos:
-        dims = [dim.dim_param for dim in info.type.tensor_type.shape.dim]
+        dims = [dim.dim_param for dim in tensor_type(info).shape.dim]
         names.update(dim.strip() for dim in shapes.get(info.name, dims) if isinstance(dim, str))
     return frozenset(name for name in names if name.isidentifier())
 
@@ -108,9 +108,21 @@ class Names:
         return free_name(hint, self.taken)
 
 
+def is_optional_tensor(info: ValueInfoProto) -> bool:
+    """Whether an input is a tensor or absent."""
+    optional = info.type.optional_type
+    return info.type.HasField("optional_type") and optional.elem_type.HasField("tensor_type")
+
+
+def tensor_type(info: ValueInfoProto) -> TensorTypeProto:
+    """The type of an input's tensor, and of one that may be absent."""
+    kind = info.type.optional_type.elem_type if is_optional_tensor(info) else info.type
+    return kind.tensor_type
+
+
 def declared_shape(info: ValueInfoProto, symbols: Symbols) -> list[Dim] | None:
     """The shape that the model gives an input; None where it gives no rank."""
-    tensor = info.type.tensor_type
+    tensor = tensor_type(info)
     if not tensor.HasField("shape"):
         return None
     dims: list[Dim] = []
@@ -161,7 +173,7 @@ def input_dtype(info: ValueInfoProto, dtype_dict: str | Mapping[str, str]) -> tu
 
     The data type of text is "": no tensor holds it.
     """
-    elem = info.type.tensor_type.elem_type
+    elem = tensor_type(info).elem_type
     if isinstance(dtype_dict, Mapping):
         if info.name in dtype_dict:
             dtype = str(dtype_dict[info.name])

@@ -75,10 +75,17 @@ class TensorTypeProto(Message, Protocol):
     shape: ShapeProto
 
 
+class OptionalTypeProto(Message, Protocol):
+    """The type of what an optional holds."""
+
+    elem_type: TypeProto
+
+
 class TypeProto(Message, Protocol):
     """The type of a value; ``tensor_type`` is given if it is a tensor."""
 
     tensor_type: TensorTypeProto
+    optional_type: OptionalTypeProto
 
 
 class ValueInfoProto(Message, Protocol):

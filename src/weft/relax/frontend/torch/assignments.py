@@ -10,84 +10,52 @@ A first trace tells what is assigned; where the program reads such a tensor, a s
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch.export.graph_signature import InputKind
 
+from weft.relax.frontend.torch.forgotten import changed_values
+from weft.relax.frontend.torch.held_values import held_tensors, held_values
 from weft.relax.frontend.torch.kept_tensors import copied_graph, written
-from weft.relax.frontend.torch.untouched import attributes_of, noted_state
+from weft.relax.frontend.torch.untouched import noted_state
 from weft.support.errors import UnsupportedError
 
 _HELD: Final = (InputKind.CONSTANT_TENSOR, InputKind.BUFFER)
-_SEQUENCES: Final = (list, tuple, deque)
 Hook = Callable[..., None]
-_MOST: Final = 100_000
-"""Values that are looked at, those nearest to the modules first."""
-
-
-def held_tensors(modules: Mapping[str, torch.nn.Module]) -> dict[str, torch.Tensor]:
-    """The buffers and plain tensors of modules, and those in containers and objects, by paths."""
-    seen = {id(module) for module in modules.values()}
-    tensors: dict[str, torch.Tensor] = {}
-    left: deque[tuple[str, object]] = deque(
-        (f"{path}.{name}" if path else name, value)
-        for path, module in modules.items()
-        for name, value in {**_plain(module), **module._buffers}.items()
-    )
-    while left and len(seen) < _MOST:
-        path, value = left.popleft()
-        if isinstance(value, torch.Tensor):
-            tensors[path] = value
-        elif id(value) not in seen:
-            parts = _parts(path, value)
-            if parts:
-                seen.add(id(value))
-            left.extend(parts)
-    return tensors
-
-
-def _plain(module: torch.nn.Module) -> dict[str, object]:
-    own = ("_buffers", "_parameters", "_modules")
-    return {name: value for name, value in vars(module).items() if name not in own}
-
-
-def _parts(path: str, value: object) -> list[tuple[str, object]]:
-    """What a container or an object of the user's holds."""
-    if isinstance(value, dict):
-        return [(f"{path}[{key!r}]", item) for key, item in dict.items(value)]
-    if isinstance(value, _SEQUENCES):
-        base: Any = next(kind for kind in _SEQUENCES if isinstance(value, kind))
-        return [(f"{path}[{place}]", item) for place, item in enumerate(base.__iter__(value))]
-    return [(f"{path}.{name}", item) for name, item in attributes_of(value).items()]
 
 
 class Assignments:
-    """What a trace puts in the places of the tensors that a model holds, by their paths."""
+    """What a trace puts in the places of the tensors that a model holds, by their paths.
+
+    ``others`` are the paths of what else it changes, which programs do not follow.
+    """
 
     def __init__(self, model: torch.nn.Module) -> None:
         self.model = model
         self.modules = dict(model.named_modules()) if isinstance(model, torch.nn.Module) else {}
         self.kept = held_tensors(self.modules)
         self.assigned: dict[str, torch.Tensor] = {}
+        self.others: list[str] = []
 
     @contextmanager
     def noted(self) -> Iterator[None]:
         """Within, what a call of the model assigns is noted."""
-        before: dict[str, torch.Tensor] = {}
+        before: dict[str, object] = {}
 
         def note(*_: object) -> None:
-            before.update(held_tensors(self.modules))
+            before.update(held_values(self.modules))
 
         def compare(*_: object) -> None:
-            after = held_tensors(self.modules)
+            after = held_values(self.modules)
+            self.others = changed_values(before, after)
             self.assigned = {
-                path: after[path]
+                path: value
                 for path, tensor in self.kept.items()
-                if path in after and not _is_one_of(after[path], tensor, before.get(path))
+                if isinstance(value := after.get(path), torch.Tensor)
+                and not _is_one_of(value, tensor, before.get(path))
             }
             for name in [name for name in self.model._buffers if name in self.assigned]:
                 # torch copies from the node of the value, one buffer after the other: that must
@@ -204,7 +172,7 @@ class Assignments:
         return module if is_attribute else None, name, self.kept[path]
 
 
-def _is_one_of(value: torch.Tensor, *others: torch.Tensor | None) -> bool:
+def _is_one_of(value: torch.Tensor, *others: object) -> bool:
     return any(value is other for other in others)
 
 

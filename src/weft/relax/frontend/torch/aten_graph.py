@@ -18,7 +18,7 @@ from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
-from weft.relax.frontend.torch.translate import GraphTranslator, number_output
+from weft.relax.frontend.torch.translate import GraphTranslator, number_output, refuse_results
 from weft.relax.frontend.torch.values import ComplexTensor, Value
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.errors import UnsupportedError
@@ -53,6 +53,7 @@ def import_aten_graph(
     with builder.function("main", parameters):
         translator = GraphTranslator(builder, symbols, converters_with())
         translator.check_operators(graph_module, "torch.compile")
+        refuse_results(graph_module, "torch.compile")
         with builder.dataflow():
             results = translator.run(graph_module, inputs)
             results = list(results) if isinstance(results, list | tuple) else [results]

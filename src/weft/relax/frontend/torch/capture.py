@@ -27,6 +27,7 @@ from weft.relax.frontend.torch.assigned_data import assigned_data
 from weft.relax.frontend.torch.assignments import Assignments
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
 from weft.relax.frontend.torch.example_inputs import prepared
+from weft.relax.frontend.torch.forgotten import warn_of_forgotten
 from weft.relax.frontend.torch.kept_tensors import written
 from weft.relax.frontend.torch.known_numbers import erase_reads, known_numbers, numbers_of
 from weft.relax.frontend.torch.stand_ins import stand_ins
@@ -99,9 +100,22 @@ def capture(
 ) -> torch.export.ExportedProgram:
     """``torch.export.export`` of a model in the state it is in (``model.eval()`` is the caller's).
 
-    Raises CaptureError with the head of torch's own report.
+    Raises CaptureError with the head of torch's own report; warns of what a compiled model forgets.
     """
     args, kwargs = prepared(model, args, kwargs or {}, dynamic_shapes)
+    program, others = _captured(model, args, kwargs, dynamic_shapes)
+    with EXPORTING, torch.no_grad():
+        warn_of_forgotten(model, args, kwargs, others)
+    return program
+
+
+def _captured(
+    model: torch.nn.Module,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    dynamic_shapes: object,
+) -> tuple[torch.export.ExportedProgram, list[str]]:
+    """The program, and the paths of what the model changes and the program does not."""
     printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -118,7 +132,7 @@ def capture(
         except Exception as error:
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
     sys.stderr.write(printed.getvalue())
-    return program
+    return program, assignments.others
 
 
 def _exported(

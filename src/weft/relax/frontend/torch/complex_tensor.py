@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from weft.relax.expr import const
 from weft.relax.frontend.torch.constants import as_ndarray
+from weft.relax.frontend.torch.float8_tensors import FLOAT8, FLOAT8_TYPES, is_float8
 from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.values import ComplexTensor
 
@@ -28,6 +29,8 @@ PLANE_TYPES: Final = {
     torch.complex128: torch.float64,
 }
 """The type of the real and imaginary parts."""
+HELD_AS: Final = {**PLANE_TYPES, **dict.fromkeys(FLOAT8_TYPES, torch.uint8)}
+"""The types of weft's tensors where torch's are others."""
 
 
 def is_complex(value: object) -> bool:
@@ -47,6 +50,8 @@ def operator_name(node: fx.Node) -> str:
         return overload_name(node.args[1])
     met = [node.meta.get("val"), *(item.meta.get("val") for item in node.all_input_nodes)]
     values = pytree.tree_leaves([met, node.args, node.kwargs])
+    if any(map(is_float8, values)):
+        return name + FLOAT8
     return name + COMPLEX if any(map(is_complex, values)) else name
 
 

@@ -12,7 +12,7 @@ from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, RelaxLike, const
-from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES
+from weft.relax.frontend.torch.complex_tensor import HELD_AS
 from weft.relax.frontend.torch.data_numbers import compute_roundings
 from weft.relax.frontend.torch.dtypes import (
     dtype_name,
@@ -68,7 +68,7 @@ class Context:
 
     def meta_of(self, tensor: torch.Tensor) -> tuple[list[Extent], str]:
         """Shape and data type of a fake tensor; of a complex one those of its two parts."""
-        dtype = PLANE_TYPES.get(tensor.dtype, tensor.dtype)
+        dtype = HELD_AS.get(tensor.dtype, tensor.dtype)
         return [self.extent(size) for size in tensor.shape], dtype_name(dtype)
 
     def extent(self, size: int | torch.SymInt) -> Extent:

@@ -9,6 +9,7 @@ import torch
 
 from weft.ir.expr import PrimExpr
 from weft.relax.expr import Expr, PrimValue
+from weft.relax.frontend.torch.float8_tensors import AS_BITS, is_float8
 from weft.relax.frontend.torch.values import Operand
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
@@ -19,7 +20,6 @@ _NAMES: Final = {
     torch.int32: "int32", torch.int64: "int64", torch.uint16: "uint16", torch.uint32: "uint32",
     torch.uint64: "uint64", torch.float16: "float16", torch.bfloat16: "bfloat16",
     torch.float32: "float32", torch.float64: "float64",
-    torch.float8_e4m3fn: "float8_e4m3fn", torch.float8_e5m2: "float8_e5m2",
 }  # fmt: skip
 _TORCH: Final = {name: dtype for dtype, name in _NAMES.items()}
 
@@ -30,9 +30,13 @@ def dtype_name(dtype: torch.dtype | str) -> str:
         return dtype.removeprefix("torch.")
     name = _NAMES.get(dtype)
     if name is None:
+        way = (
+            AS_BITS.format(dtype=dtype)
+            if is_float8(dtype)
+            else "complex numbers go as pairs of real numbers (torch.view_as_real)"
+        )
         raise UnsupportedError(
-            f"from_exported_program: there are no tensors of {dtype} in weft; complex numbers go "
-            "as pairs of real numbers (torch.view_as_real)"
+            f"from_exported_program: there are no tensors of {dtype} in weft; {way}"
         )
     return name
 

@@ -10,7 +10,6 @@ from typing import Final
 import torch
 from torch import fx
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputSpec
-from torch.utils import _pytree as pytree
 
 from weft.ir.expr import Extent
 from weft.ir.module import IRModule
@@ -25,6 +24,7 @@ from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.deferred_guards import ASSUMED_LEAST
 from weft.relax.frontend.torch.fallback import torch_fallbacks
+from weft.relax.frontend.torch.float8_tensors import is_float8
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.kept_tensors import with_kept_tensors
 from weft.relax.frontend.torch.operator_list import operators_listed_once
@@ -41,6 +41,7 @@ from weft.relax.frontend.torch.translate import (
     GraphTranslator,
     missing_operators,
     number_output,
+    refuse_results,
     stored,
 )
 from weft.relax.frontend.torch.values import ComplexTensor, Value
@@ -245,7 +246,7 @@ class _ProgramBuilder:
             translator.check_operators(self.graph_module, SOURCE)
             emit_guards(builder, guards)
             with builder.dataflow():
-                refuse_sparse_results(self.graph_module)
+                refuse_results(self.graph_module, SOURCE)
                 results = translator.run(self.graph_module, inputs)
                 kept: list[Expr] = self._results(expect(results, list))
                 if intermediates:
@@ -292,10 +293,9 @@ class _ProgramBuilder:
             tensor = self.program.constants[spec.target]
         is_state = self.keep_states and spec.target in self._changed()
         if is_state or (self.keep_params and spec.kind is InputKind.PARAMETER):
-            if is_complex(tensor):
+            if is_complex(tensor) or is_float8(tensor):
                 raise UnsupportedError(
-                    f"{SOURCE}: {spec.target} is complex, so it can be a constant only: a model's "
-                    "inputs and results are real"
+                    f"{SOURCE}: {spec.target} is of {tensor.dtype}, so it can be a constant only"
                 )
             array = as_ndarray(tensor)
             var = Var(spec.arg.name, TensorStructInfo(list(array.shape), str(array.dtype)))
@@ -369,17 +369,6 @@ def refuse_lost_inputs(program: torch.export.ExportedProgram) -> None:
                 f"{SOURCE}: torch.export loses the inputs of torch.func.grad, vjp and jacrev; "
                 'use torch.compile(model, backend="weft")'
             )
-
-
-def refuse_sparse_results(graph_module: fx.GraphModule) -> None:
-    """Raise UnsupportedError for a sparse tensor among a program's results."""
-    for node in graph_module.graph.find_nodes(op="output"):
-        for place, result in enumerate(pytree.tree_leaves(node.args)):
-            fake = result.meta.get("val") if isinstance(result, fx.Node) else None
-            if isinstance(fake, torch.Tensor) and fake.layout is not torch.strided:
-                raise UnsupportedError(
-                    f"{SOURCE}: result {place} is a tensor of {fake.layout}; return y.to_dense()"
-                )
 
 
 def is_fixed(result: OutputSpec) -> bool:

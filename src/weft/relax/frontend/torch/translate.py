@@ -10,6 +10,7 @@ from typing import Final
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
 from weft.ir.node import expect
@@ -18,7 +19,7 @@ from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, Var, const
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.torch.complex_tensor import (
     COMPLEX,
-    PLANE_TYPES,
+    HELD_AS,
     complex_constant,
     is_complex,
     operator_name,
@@ -31,6 +32,7 @@ from weft.relax.frontend.torch.data_numbers import (
     number_of_data,
 )
 from weft.relax.frontend.torch.dtypes import dtype_name
+from weft.relax.frontend.torch.float8_tensors import FLOAT8, is_float8
 from weft.relax.frontend.torch.number_tensors import constant_of, makes_constant
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
@@ -102,8 +104,8 @@ def is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
 
 
 def is_skipped(name: str) -> bool:
-    """Whether an operator is a check, of complex numbers too."""
-    return name.removesuffix(COMPLEX) in SKIPPED
+    """Whether an operator is a check, of complex numbers and 8-bit floats too."""
+    return name.removesuffix(COMPLEX).removesuffix(FLOAT8) in SKIPPED
 
 
 def is_symbolic(value: object) -> bool:
@@ -160,7 +162,7 @@ class GraphTranslator:
         if isinstance(argument, list | tuple):
             return [self.value(item) for item in argument]
         if isinstance(argument, torch.dtype):
-            return dtype_name(PLANE_TYPES.get(argument, argument))
+            return dtype_name(HELD_AS.get(argument, argument))
         if isinstance(argument, torch.SymInt):
             return self.context.extent(argument)
         return argument
@@ -309,10 +311,33 @@ def _contradict(mine: Sequence[Extent], its: Sequence[Extent]) -> bool:
 
 
 def stored(tensor: torch.Tensor, name: str) -> Expr | ComplexTensor:
-    """A tensor that the model holds by a name, as a constant; a complex one as two."""
+    """A tensor that the model holds by a name, as a constant; a complex one as two.
+
+    8-bit floats are held as their bits.
+    """
     if is_complex(tensor):
         return complex_constant(tensor)
+    if is_float8(tensor):
+        tensor = tensor.detach().view(torch.uint8)
     return const(name_weight(as_ndarray(tensor), name))
+
+
+def refuse_results(graph_module: fx.GraphModule, source: str) -> None:
+    """Raise UnsupportedError for a sparse tensor or 8-bit floats among a program's results."""
+    for node in graph_module.graph.find_nodes(op="output"):
+        for place, result in enumerate(pytree.tree_leaves(node.args)):
+            fake = result.meta.get("val") if isinstance(result, fx.Node) else None
+            if not isinstance(fake, torch.Tensor):
+                continue
+            if fake.layout is not torch.strided:
+                raise UnsupportedError(
+                    f"{source}: result {place} is a tensor of {fake.layout}; return y.to_dense()"
+                )
+            if is_float8(fake):
+                raise UnsupportedError(
+                    f"{source}: result {place} is a tensor of {fake.dtype}; return its bits, "
+                    "y.view(torch.uint8), or float32"
+                )
 
 
 def number_output(value: Value) -> Expr:

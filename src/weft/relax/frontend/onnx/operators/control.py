@@ -7,7 +7,7 @@ step; other loops are recursive functions (weft.relax.frontend.onnx.loops).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
@@ -21,6 +21,7 @@ from weft.relax.frontend.onnx.blocks import opened_block
 from weft.relax.frontend.onnx.checks import sub_graphs
 from weft.relax.frontend.onnx.choices import Branch, BranchesDifferError, condition_key, insist
 from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.loop_states import has_one_axis, with_one_axis
 from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.protos import GraphProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import converter
@@ -51,7 +52,7 @@ def choose(
             insist(translator, context, condition, taken)
         return branches[taken.index]()
     try:
-        parts = [_branch(context, branch, _as_it_is) for branch in branches]
+        parts = [_branch(context, branch, _as_they_are) for branch in branches]
     except TVMError as error:
         error.add_note(
             f"in a branch of the {context.where}, whose condition is not known at import; where "
@@ -60,6 +61,9 @@ def choose(
         raise BranchesDifferError(str(error), context, condition, branches) from error
     if _structures(parts)[0] != _structures(parts)[1] and _differ_in_sequences(parts):
         parts = [_branch(context, branch, _of_the_run) for branch in branches]
+    if translator.is_looping and (places := _places_of_axes(parts)):
+        given = partial(_with_axes, places)
+        parts = [_branch(context, branch, given) for branch in branches]
     if _structures(parts)[0] != _structures(parts)[1]:
         raise BranchesDifferError(
             f"{context.where}: its branches give tensors of other ranks or types, so its input "
@@ -76,6 +80,7 @@ def choose(
     return all_rebuilt(context, chosen, parts[0][1], parts[1][1])
 
 
+Outputs: TypeAlias = list[GraphValue | None]
 Part: TypeAlias = tuple[SeqExpr, list[GraphValue]]
 """The bindings of a branch, and the values of its outputs."""
 
@@ -83,23 +88,51 @@ Part: TypeAlias = tuple[SeqExpr, list[GraphValue]]
 def _branch(
     context: Context,
     branch: Branch,
-    given: Callable[[Context, GraphValue | None], GraphValue | None],
+    given: Callable[[Context, Outputs], Outputs],
 ) -> Part:
-    """A branch; ``given`` makes of each of its outputs what leaves it."""
+    """A branch; ``given`` makes of its outputs what leaves it."""
     with opened_block(context.builder) as opened:
-        outputs = [given(context, value) for value in branch()]
+        outputs = given(context, branch())
         exprs = [flat_expr(value) for value in outputs]
         result = context.builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
     return opened.ending_in(result), [value for value in outputs if value is not None]
 
 
-def _as_it_is(_context: Context, value: GraphValue | None) -> GraphValue | None:
-    return value
+def _as_they_are(_context: Context, values: Outputs) -> Outputs:
+    return values
 
 
-def _of_the_run(context: Context, value: GraphValue | None) -> GraphValue | None:
-    """A sequence as an object of the program, so that branches may differ in its length."""
-    return run_sequence(context, value) if isinstance(value, SequenceValue) else value
+def _of_the_run(context: Context, values: Outputs) -> Outputs:
+    """Sequences as objects of the program, so that branches may differ in their lengths."""
+    return [
+        run_sequence(context, value) if isinstance(value, SequenceValue) else value
+        for value in values
+    ]
+
+
+def _with_axes(places: Collection[int], context: Context, values: Outputs) -> Outputs:
+    """The outputs, numbers at these places as tensors (1,)."""
+    return [
+        with_one_axis(context, value) if place in places and isinstance(value, Value) else value
+        for place, value in enumerate(values)
+    ]
+
+
+def _places_of_axes(parts: Sequence[Part]) -> list[int]:
+    """The outputs that are numbers () in one branch and tensors (1,) in the other.
+
+    What follows in a step of a loop cannot be translated for each branch; elementwise operators,
+    which is what such numbers are for, take both.
+    """
+    (_, firsts), (_, seconds) = parts
+    return [
+        place
+        for place, (first, second) in enumerate(zip(firsts, seconds, strict=False))
+        if isinstance(first, Value)
+        and isinstance(second, Value)
+        and {first.rank, second.rank} == {0, 1}
+        and (has_one_axis(first) or has_one_axis(second))
+    ]
 
 
 def _structures(parts: Sequence[Part]) -> list[list[Structure]]:

@@ -17,6 +17,7 @@ from weft.relax.frontend.torch.operators import (
     detection,
     factors,
     flex_attention,
+    float8,
     fourier,
     gathering,
     gradients,
