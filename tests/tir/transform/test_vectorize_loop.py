@@ -90,3 +90,31 @@ def test_lanes_of_a_marked_loop_are_masked_where_they_are_known(becomes):
                 c[i, j] = T.if_then_else(j < 6 - i, a[j], 0)
 
     becomes(VectorizeLoop(), before, expected)
+
+
+def test_a_guarded_store_of_a_marked_loop_is_masked(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((9,), "int32"), b: T.Buffer((9,), "int32"), n: T.int32):
+        for j in T.vectorized(8, annotations={"tir.masked_lanes": 1}):
+            if j + 4 < n:
+                b[j] = a[j + 4] + a[0]
+        for j in T.vectorized(8, annotations={"tir.masked_lanes": 1}):
+            if j + 4 < n:
+                b[8 - j] = a[j + 4]
+        for j in T.vectorized(8):
+            if j + 4 < n:
+                b[j] = a[j + 4]
+
+    @T.prim_func
+    def expected(a: T.Buffer((9,), "int32"), b: T.Buffer((9,), "int32"), n: T.int32):
+        wanted = T.meta_var(T.Ramp(4, 1, 8) < T.Broadcast(n, 8))
+        read = T.meta_var(a.vload([T.Ramp(4, 1, 8)], predicate=wanted))
+        b.vstore([T.Ramp(0, 1, 8)], read + T.Broadcast(a[0], 8), predicate=wanted)
+        for j in T.serial(8, annotations={"tir.masked_lanes": 1}):
+            if j + 4 < n:
+                b[8 - j] = a[j + 4]
+        for j in range(8):
+            if j + 4 < n:
+                b[j] = a[j + 4]
+
+    becomes(VectorizeLoop(), before, expected)

@@ -3,15 +3,17 @@
 ``for i in T.vectorized(4): B[i] = A[i] + 1.0`` becomes ``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``.
 An ``if_then_else`` whose condition differs by lane is a ``T.Select`` if both values may be read in
 any case. In a loop with the annotation ``MASKED_LANES`` it also becomes one if its condition
-depends on nothing but lanes: its loads then have the condition as their predicate. A loop whose
-body has no vector form (a branch that differs by lane, a call without a vector form, an inner loop
-whose extent depends on the lane) stays, serial.
+depends on nothing but lanes: its loads then have the condition as their predicate. There a store of
+elements side by side may stand behind an ``if``, as in the last part of a row: ``if v < n: B[v] =
+A[v]`` becomes ``B[0:4] = A[0:4]``, both with the predicate ``T.Ramp(0, 1, 4) < T.Broadcast(n, 4)``.
+A loop whose body has no vector form (another branch that differs by lane, a call without a vector
+form, an inner loop whose extent depends on the lane) stays, serial.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from weft.arith.analyzer import Analyzer
@@ -23,6 +25,7 @@ from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.constant import is_const_int
 from weft.tir.expr import (
     BinaryExpr,
     Broadcast,
@@ -202,11 +205,17 @@ class Vectorizer(StmtMutator):
         harmful = [part for part in collect(arm, (BufferLoad, Call)) if not self.is_harmless(part)]
         if not harmful:
             return self.wide(wide)
-        if self.unrolled is None or any(isinstance(part, Call) for part in harmful):
+        if self.unrolled is None or not set(collect(flags, Var)) <= set(self.unrolled):
             raise NotVectorizable
-        if has_data(flags) or not set(collect(flags, Var)) <= set(self.unrolled):
+        return self.masked(harmful, wide, flags)
+
+    def masked(self, harmful: Sequence[PrimExpr], wide: PrimExpr, flags: PrimExpr) -> PrimExpr:
+        """A value whose loads have ``flags`` as their predicate, if any is ``harmful`` without."""
+        if any(isinstance(part, Call) for part in harmful) or has_data(flags):
             raise NotVectorizable
-        return self.wide(_Masked(flags).visit(wide))
+        if any(self.visit(part).dtype.lanes == 1 for part in harmful):
+            raise NotVectorizable  # a load for all lanes, which has no predicate
+        return self.wide(_Masked(flags).visit(wide) if harmful else wide)
 
     def is_harmless(self, part: PrimExpr) -> bool:
         """Whether it may be computed in every lane: no load, or a load proved to be inside."""
@@ -249,9 +258,24 @@ class Vectorizer(StmtMutator):
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         condition = self.visit(stmt.condition)
         if condition.dtype.lanes != 1:
-            raise NotVectorizable
+            return self.masked_store(stmt, condition)
         other = None if stmt.else_case is None else self.visit(stmt.else_case)
         return IfThenElse(condition, self.visit(stmt.then_case), other, span=stmt.span)
+
+    def masked_store(self, stmt: IfThenElse, flags: PrimExpr) -> Stmt:
+        """A store under a condition that differs by lane, the predicate of it and of its loads."""
+        store = stmt.then_case
+        if self.unrolled is None or stmt.else_case is not None:
+            raise NotVectorizable
+        if not isinstance(store, BufferStore) or store.predicate is not None:
+            raise NotVectorizable
+        indices = self.index(self.visit(store.indices))
+        if not isinstance(indices[-1], Ramp) or not is_const_int(indices[-1].stride, 1):
+            raise NotVectorizable
+        parts = collect(store.value, (BufferLoad, Call))
+        harmful = [part for part in parts if not self.is_harmless(part)]
+        value = self.masked(harmful, self.visit(store.value), flags)
+        return BufferStore(store.buffer, value, indices, self.wide(flags), span=store.span)
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)
@@ -320,13 +344,15 @@ def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
 
 
 class _Masked(Mutator):
-    """Adds a predicate to loads, which then read only the lanes for which it is true."""
+    """Adds a predicate to loads of lanes, which then read only those for which it is true."""
 
     def __init__(self, flags: PrimExpr) -> None:
         super().__init__()
         self.flags = flags
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        if load.dtype.lanes == 1:
+            return load
         is_vector = load.dtype.lanes == self.flags.dtype.lanes
         if not is_vector or load.buffer.dtype.lanes != 1 or load.predicate is not None:
             raise NotVectorizable

@@ -7,13 +7,14 @@ import pytest
 
 import weft
 from weft import te, tir, topi
+from weft.arith import Analyzer
 from weft.backends.cpu.schedules import default
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
 from weft.tir.buffer import BufferLoad
 from weft.tir.interp import run
-from weft.tir.stmt import For
+from weft.tir.stmt import BufferStore, For
 
 RNG = np.random.default_rng(3)
 AVX2, AVX512 = "llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=x86-64-v4 -num-cores=1"
@@ -105,3 +106,46 @@ def test_what_cannot_be_masked_or_is_long_is_cut(tensors, target):
     assert not masked(func)
     loads = [load for load in collect(func.body, BufferLoad) if load.dtype.lanes > 1]
     assert loads
+
+
+N, W = tir.SizeVar("n", "int64"), tir.SizeVar("w", "int64")
+ANY = {
+    "resized": lambda x: topi.image.resize1d(x, None, [W * 2], method="linear"),
+    "every second": lambda x: te.compute((N, 2, W), lambda i, j, k: x[i, j, k] * x[i, j, 0]),
+    "turned": lambda x: topi.flip(x, 2),
+    "padded": lambda x: topi.nn.pad(x, [0, 0, 1], [0, 1, 2]),
+    "chosen": lambda x: te.compute(
+        (N, 2, W), lambda i, j, k: te.if_then_else(k % 3 == 0, x[i, j, k], 0.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("name", ANY)
+def test_rows_of_any_length_end_in_vectors_with_lanes_masked(name, dtype, target):
+    x = te.placeholder((N, 2, W), dtype, "x")
+    if dtype == "int32" and name == "chosen":
+        pytest.skip("its other number is a float")
+    tensors = [x, ANY[name](x)]
+    made = scheduled(tensors, target)
+    for rows, width in ((2, 1), (1, 7), (3, 16), (2, 21), (1, 0)):
+        given = (RNG.normal(size=(rows, 2, width)) * 50).astype(dtype)
+        extents = {N: tir.IntImm("int64", rows), W: tir.IntImm("int64", width)}
+        sizes = [tir.stmt_functor.substitute(size, extents) for size in tensors[1].shape]
+        shape = [int(Analyzer().simplify(size)) for size in sizes]
+        results = [np.full(shape, 1).astype(str(tensors[1].dtype)) for _ in range(3)]
+        run(te.create_prim_func(tensors), given, results[0])
+        run(lowered(made), given, results[1])
+        native = [weft.nd.array(given), weft.nd.array(results[2])]
+        weft.build(made, "llvm")["main"](*native)
+        for result in (results[1], native[1].numpy()):
+            np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["resized", "turned"])
+def test_the_end_of_a_row_of_any_length_is_one_store(name):
+    x = te.placeholder((N, 2, W), "float32", "x")
+    stores = collect(lowered(scheduled([x, ANY[name](x)], AVX512)).body, BufferStore)
+    assert [store.predicate is not None for store in stores] == [False, True]
+    assert {store.value.dtype.lanes for store in stores} == {16}

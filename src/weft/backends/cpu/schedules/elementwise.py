@@ -89,7 +89,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     for loop in beside:
         sch.unroll(loop)
     if size is None or size > 1:
-        if size is not None and size <= _MASKED and _may_mask(nest, machine):
+        if _may_mask(nest, size, machine):
             sch.annotate(inner, MASKED_LANES, 1)
         sch.vectorize(inner)
     depth = parallel_depth(sch, outer, machine)
@@ -98,10 +98,16 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     return True
 
 
-def _may_mask(nest: Nest, machine: Machine) -> bool:
-    """Whether the position on the last axis decides if a load is done, and vectors can mask it."""
-    bits = min([load.buffer.dtype.bits for load in nest.loads], default=0)
-    return nest.spatial[-1] in _chosen_by(nest) and machine.masks(bits)
+def _may_mask(nest: Nest, size: int | None, machine: Machine) -> bool:
+    """Whether the position on the last axis decides if a load is done, and vectors can mask it.
+
+    Along an axis of unknown extent (``size`` None), its end decides.
+    """
+    bits = [load.buffer.dtype.bits for load in nest.loads]
+    if size is None:
+        return machine.masks(min([*bits, *[store.buffer.dtype.bits for store in nest.stores]]))
+    is_chosen = size <= _MASKED and nest.spatial[-1] in _chosen_by(nest)
+    return is_chosen and machine.masks(min(bits, default=0))
 
 
 def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int | None:
