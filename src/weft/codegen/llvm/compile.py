@@ -228,8 +228,9 @@ def passes_for(text: str) -> str:
 
 def job_of(options: LLVMOptions, wanted: str, passes: str = ALL, *, in_order: bool = False) -> Job:
     """What LLVM is to do for these options."""
-    position_independent = architecture_of(options.triple).is_position_independent
-    return Job(*options[:4], passes, position_independent, wanted, in_order)
+    architecture = architecture_of(options.triple)
+    in_order = in_order or not architecture.is_reordered
+    return Job(*options[:4], passes, architecture.is_position_independent, wanted, in_order)
 
 
 def _machine(

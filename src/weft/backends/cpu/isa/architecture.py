@@ -68,6 +68,9 @@ class Architecture:
     """What the runtime's own loader needs; None: LLVM loads the code."""
     is_position_independent: bool = True
     """Whether code finds its data wherever the program is loaded to."""
+    is_reordered: bool = True
+    """Whether LLVM puts the instructions of a block into another order before it allocates
+    registers, where nobody asks it not to (weft.codegen.llvm.register_tiles)."""
     pause: Statement = NOTHING
     """Tells the processor that a thread is waiting in a loop for memory to change."""
 

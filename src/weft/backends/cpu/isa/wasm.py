@@ -18,6 +18,7 @@ RELAXED: Final = (*BASE, "relaxed-simd")
 WASM32: Final = Architecture(
     "wasm32",
     is_position_independent=False,  # one module is one program: its linker chooses addresses
+    is_reordered=False,  # a machine of a stack: LLVM's backend of it leaves the order
     instruction_features="simd128|relaxed-simd|bulk-memory|nontrapping-fptoint|sign-ext|atomics",
     kernel_features=("simd128", "relaxed-simd"),
     needs={"relaxed-simd": "simd128"},
