@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto
 
 import weft
-from weft import relax
+from weft import relax, tir
 from weft.relax.reference import run
 from weft.relax.transform import HoistLoopInvariants, LambdaLift
 from weft.script import ir as I
@@ -166,6 +166,24 @@ def loop_model(build):
         bb.emit_normalized(relax.VarBinding(own, relax.Function([i, s], body, s.struct_info)))
         bb.emit_func_output(bb.emit(relax.Call(own, [relax.const(0, "int64"), x])))
     return relax.transform.Normalize()(bb.get())
+
+
+def test_a_slice_at_the_step_stays():
+    """Its extent tells nothing of the symbol that it begins at."""
+
+    def row_of_the_step(bb, x, _, i):
+        at = bb.emit(relax.op.tensor_to_shape(bb.emit(relax.op.reshape(i, [1]))))
+        start = tir.Var("start", "int64")
+        bb.match_cast(at, relax.ShapeStructInfo([start]))
+        row = relax.op.strided_slice(x, [0], [start], [start + 1], assume_inbound=True)
+        return bb.emit(relax.op.exp(bb.emit(row)))
+
+    mod = loop_model(row_of_the_step)
+    after = HoistLoopInvariants()(mod)
+    weft.ir.assert_structural_equal(after, mod)
+    none = np.zeros(2, "int64")
+    expected = X + np.exp(X[0]) + np.exp(X[1])
+    np.testing.assert_allclose(run(LambdaLift()(after), "main", X, none, steps(2)), expected, 1e-6)
 
 
 @pytest.mark.parametrize(

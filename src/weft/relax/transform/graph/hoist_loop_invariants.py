@@ -190,10 +190,11 @@ def _invariants(loop: _Loop, symbols: Collection[TirVar]) -> list[VarBinding]:
     movable: dict[Var, VarBinding] = {}
     for binding in _in_every_step(expect(loop.function.body, SeqExpr), loop.own):
         read = collect(binding.value, Var)
+        sizes = [*symbolic_vars(binding.value), *symbolic_vars(binding.var.struct_info)]
         if (
             _never_fails(binding.value)
             and all(var not in inside or var in movable for var in read)
-            and all(var in symbols for var in symbolic_vars(binding.var.struct_info))
+            and all(size in symbols for size in sizes)
         ):
             movable[binding.var] = binding
     needed: set[Var] = set()
