@@ -29,12 +29,13 @@ class MaskTables(NamedTuple):
     """Tables of trees whose leaves all add to the same number of targets.
 
     Tree t has the branches from number ``starts[t]`` to ``starts[t + 1]``, and leaves from number
-    ``leaves[t]`` on. Branch b compares ``data[row, features[b]]`` with ``splits[b]``, and holds for
-    NaN where ``missing[b]`` is 1; where it does not hold, the leaves whose bits are 0 in
+    ``leaves[t]`` on. Branch b compares ``data[row, used[features[b]]]`` with ``splits[b]``, and
+    holds for NaN where ``missing[b]`` is 1; where it does not hold, the leaves whose bits are 0 in
     ``masks[b]`` are none of the row's. A leaf adds ``weights[leaf, k]`` to ``targets[t, k]``.
     """
 
     starts: BufferVar
+    used: BufferVar
     features: BufferVar
     splits: BufferVar
     missing: BufferVar
@@ -52,7 +53,7 @@ class MaskedRows:
     data: BufferVar
     tables: MaskTables
     sizes: tuple[Extent, Extent, int, Extent]
-    """The trees, the features, the targets of all, those of a tree."""
+    """The trees, the features that branches use, the targets of all, those of a tree."""
     holds: Callable[[PrimExpr, PrimExpr], PrimExpr]
 
     def rows(
@@ -77,13 +78,13 @@ class MaskedRows:
         return self.ib.for_range(0, LANES, "lane", kind="vectorize")
 
     def _columns(self, begin: PrimExpr, size: PrimExpr) -> BufferVar:
-        """The features of the rows side by side; where rows lack, the last one stands for them."""
-        ib, data, features = self.ib, self.data, self.sizes[1]
+        """The used features of the rows side by side; where rows lack, the last stands for them."""
+        ib, data, used, features = self.ib, self.data, self.tables.used, self.sizes[1]
         columns = ib.allocate(data.dtype, [features * LANES], "columns", scope="local")
         with ib.for_range(0, LANES, "lane") as lane:
             row = ib.let("row", begin + op.minimum(op.cast(size.dtype, lane), size - 1))
             with ib.for_range(0, features, "feature") as feature:
-                columns[feature * LANES + lane] = data[row, feature]
+                columns[feature * LANES + lane] = data[row, used[feature]]
         return columns
 
     def _any_nan(self, columns: BufferVar) -> PrimExpr:

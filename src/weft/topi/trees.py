@@ -75,8 +75,9 @@ def tree_ensemble(
             begin = ib.let("begin", block * length)
             size = ib.let("size", op.minimum(rows - begin, op.const(length, begin.dtype)))
             if masks:
-                own = MaskTables(*tables[6:])
-                widths = (*sizes, masks[own._fields.index("targets")].shape[1])
+                own, shapes = MaskTables(*tables[6:]), [table.shape for table in masks]
+                used, width = [shapes[own._fields.index(name)] for name in ("used", "targets")]
+                widths = (roots.shape[0], used[0], count, width[1])
                 with ib.if_scope(op.greater_equal(size, _FEW)):
                     together = MaskedRows(ib, tables[0], own, widths, COMPARE[modes[0]])
                     together.rows(begin, size, scores, has_missing=has_missing)

@@ -70,9 +70,11 @@ def mask_tables(
     if not branches:
         return None
     feature, split, missing, mask = zip(*branches, strict=True)
+    used, columns = np.unique(feature, return_inverse=True)
     return [
         _offsets([len(tree.branches) for tree in trees]),
-        np.array(feature, "int32"),
+        used.astype("int32"),
+        columns.astype("int32"),
         np.array(split, splits.dtype),
         np.array(missing, "int32"),
         np.array(mask, kind),
