@@ -17,6 +17,7 @@ from weft.backends.cpu.vectors.softmax_largest import LargestOfSoftmax
 from weft.backends.cpu.vectors.split_vector_loop import SplitVectorLoop
 from weft.backends.cpu.vectors.start_with_first import StartWithFirst
 from weft.backends.cpu.vectors.transpose_tile import TransposeTile
+from weft.backends.cpu.vectors.unclamp_vectors import UnclampVectors
 from weft.backends.cpu.vectors.vector_reduction import VectorizeReduction
 from weft.dlight.apply import ScheduleGeneratedFunctions, ScheduleRule
 from weft.ir.transform import Pass
@@ -29,6 +30,7 @@ from weft.relax.transform.graph.fold_constant import FoldConstant
 from weft.relax.transform.graph.simplify_data_movement import SimplifyDataMovement
 from weft.relax.transform.graph.slice_splits import SliceSplits
 from weft.relax.transform.graph.split_matmul import SplitMatmul
+from weft.relax.transform.graph.split_resizes import SplitResizes
 from weft.relax.transform.layout.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
 from weft.relax.transform.layout.attach_byte_pairs import AttachBytePairs
 from weft.relax.transform.layout.block_channels import BlockChannels
@@ -98,6 +100,7 @@ LOWER: tuple[Pass, ...] = (
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # folds the constants that unrolling leaves
     StartWithFirst(),  # after unrolling, when statements follow each other
+    UnclampVectors(),  # before ShuffleLoad, which makes runs of what is not clamped
     ShuffleLoad(),  # after unrolling, when lanes pick elements by constants
     NameQuotients(),  # after the last Simplify, which would put quotients in the places of names
     FuseParallelLoops(),  # after the last Simplify, which would put quotients back into indices
@@ -128,6 +131,7 @@ GRAPH: tuple[Pass, ...] = (
     DispatchToLibraries(),  # while products are operators: gives libraries what the target says
     FuseTransposes(),  # after SimplifyDataMovement: takes the transposes that are left
     UseWinograd(),  # after FoldConstant: weights must be constants in blocks
+    SplitResizes(),  # after BlockChannels: where vectors lie along channels, nothing is gathered
     SliceSplits(),  # after the passes that look for splits
     NarrowWeights(),  # last of the passes that change weights
     *KERNELS,

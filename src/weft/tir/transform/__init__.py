@@ -57,6 +57,7 @@ _NAMES = {
     "TransposeTile": "weft.backends.cpu.vectors.transpose_tile",
     "UnfuseParallelLoops": "weft.tir.transform.parallel_nests",
     "UnifyThreadBinding": "weft.tir.transform.threads.unify_thread_binding",
+    "UnclampVectors": "weft.backends.cpu.vectors.unclamp_vectors",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
     "VectorizeLoop": "weft.tir.transform.vectorize_loop",
     "VectorizeReduction": "weft.backends.cpu.vectors.vector_reduction",

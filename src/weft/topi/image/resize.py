@@ -175,7 +175,7 @@ def cubic_far(distance: PrimExpr, alpha: float) -> PrimExpr:
 def _split(
     index: PrimExpr, position: PrimExpr, sizes: tuple[PrimExpr, PrimExpr], mode: str
 ) -> tuple[PrimExpr, PrimExpr]:
-    """The element before a position (int32), and how far behind that it is.
+    """The element before a position, and how far behind that it is.
 
     Where the result is ``k`` times as long as the axis, of unknown extent, the centre of element i
     is at (2 i + 1 - k) / 2 k: integers tell which element it is, and that its neighbours follow.
@@ -188,8 +188,9 @@ def _split(
     if is_half:
         steps = op.add(steps, 1 - count)
     rest = _float(op.floormod(steps, 2 * count), position.dtype)
-    first = op.cast("int32", op.floordiv(steps, 2 * count))
-    return first, op.multiply(rest, op.const(1 / (2 * count), position.dtype))
+    return op.floordiv(steps, 2 * count), op.multiply(
+        rest, op.const(1 / (2 * count), position.dtype)
+    )
 
 
 def _taps(

@@ -111,6 +111,7 @@ def test_what_cannot_be_masked_or_is_long_is_cut(tensors, target):
 N, W = tir.SizeVar("n", "int64"), tir.SizeVar("w", "int64")
 ANY = {
     "resized": lambda x: topi.image.resize1d(x, None, [W * 2], method="linear"),
+    "resized by floats": lambda x: topi.image.resize1d(x, None, [W * 3 // 2], method="linear"),
     "every second": lambda x: te.compute((N, 2, W), lambda i, j, k: x[i, j, k] * x[i, j, 0]),
     "turned": lambda x: topi.flip(x, 2),
     "padded": lambda x: topi.nn.pad(x, [0, 0, 1], [0, 1, 2]),
@@ -127,6 +128,8 @@ def test_rows_of_any_length_end_in_vectors_with_lanes_masked(name, dtype, target
     x = te.placeholder((N, 2, W), dtype, "x")
     if dtype == "int32" and name == "chosen":
         pytest.skip("its other number is a float")
+    if dtype == "int32" and name == "resized by floats":
+        pytest.skip("halves between two integers are rounded by the last bit of a sum")
     tensors = [x, ANY[name](x)]
     made = scheduled(tensors, target)
     for rows, width in ((2, 1), (1, 7), (3, 16), (2, 21), (1, 0)):
@@ -147,5 +150,6 @@ def test_rows_of_any_length_end_in_vectors_with_lanes_masked(name, dtype, target
 def test_the_end_of_a_row_of_any_length_is_one_store(name):
     x = te.placeholder((N, 2, W), "float32", "x")
     stores = collect(lowered(scheduled([x, ANY[name](x)], AVX512)).body, BufferStore)
-    assert [store.predicate is not None for store in stores] == [False, True]
+    masks = [store.predicate is not None for store in stores]
+    assert (any(masks[:-1]), masks[-1]) == (False, True)
     assert {store.value.dtype.lanes for store in stores} == {16}

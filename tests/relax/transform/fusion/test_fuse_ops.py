@@ -229,6 +229,39 @@ def test_what_is_cheap_or_small_is_fused_where_it_is_broadcast():
     assert broadcast_kernels(2, lambda _, v: relax.op.nn.gelu(v)) == ["fused_gelu_add"]
 
 
+def resize_kernels(body, size=64, method="linear"):
+    """The kernels of ``body(x)`` of an image, resized to twice its size."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((1, 4, size, size), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            wanted = relax.ShapeExpr([2 * size, 2 * size])
+            call = relax.op.image.resize2d(bb.emit(body(bb, x)), wanted, method=method)
+            gv = bb.emit_output(call)
+        bb.emit_func_output(gv)
+    before = kernels(bb.get())
+    after = FuseTIR()(FuseOps()(before))
+    array = RNG.uniform(0.5, 1.5, (1, 4, size, size)).astype("float32")
+    np.testing.assert_allclose(run(after, array)[0], run(before, array)[0], rtol=1e-5)
+    return sorted(gvar.name_hint for gvar in after.functions if gvar.name_hint != "main")
+
+
+def test_what_a_resize_reads_for_several_pixels_is_computed_once():
+    assert resize_kernels(lambda _, x: relax.op.nn.gelu(x)) == ["gelu", "resize2d"]
+    assert resize_kernels(lambda _, x: relax.op.nn.relu(x)) == ["relu", "resize2d"]
+
+
+def test_what_a_resize_reads_once_or_of_few_pixels_is_fused():
+    (nearest,) = resize_kernels(lambda _, x: relax.op.nn.relu(x), method="nearest_neighbor")
+    (small,) = resize_kernels(lambda _, x: relax.op.nn.relu(x), size=4)
+    assert nearest == small == "fused_relu_resize2d"
+
+
+def test_what_is_read_twice_at_the_same_place_is_fused():
+    names = fused(graph(lambda bb, x: relax.op.multiply(*[bb.emit(exp(x))] * 2)))
+    assert names == ["fused_tir_exp_multiply"]
+
+
 def test_a_function_of_what_was_broadcast_is_fused():
     names = fused(graph(lambda bb, x: exp(bb.emit(add(x, relax.const(1.0, "float32"))))))
     assert names == ["fused_add_tir_exp"]

@@ -25,6 +25,7 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.expr import BinaryExpr, Call, Cast, FloorDiv, Var, is_call
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.stmt import For
 from weft.tir.transform.parallel_nests import DIGIT
 from weft.tir.transform.vectorize_loop import MASKED_LANES
 
@@ -79,7 +80,9 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     part = _part(nest, size, is_alone, machine)
     part = _held(size, machine) if again else part
     part = machine.lanes() if beside else part
-    if not again and not beside and part is None and size is not None and size <= _ROW:
+    if not again and not beside and size is None:
+        outer, again = _rows_at_places(sch, nest, outer)
+    elif not again and not beside and part is None and (size or 0) <= _ROW:
         outer, again = _images_together(sch, nest, outer)
     if part is not None:
         around, inner = sch.split(inner, [None, part])
@@ -187,22 +190,57 @@ def _images_together(
     """
     if len(outer) < 2 or isinstance(nest.stores[0].value, BufferLoad):
         return outer, []
+    placed = _placed_by_floats(sch, nest)
+    if sch.get(outer[-1]) not in placed or sch.get(outer[-2]) in placed:
+        return outer, []
+    some = _shared(sch, outer[-2])
+    if some == 1:
+        return outer, []
+    around, image = sch.split(outer[-2], [None, some])
+    sch.reorder(around, outer[-1], image)
+    return [*outer[:-2], around, outer[-1]], [image]
+
+
+def _rows_at_places(
+    sch: Schedule, nest: Nest, outer: list[LoopRV]
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """Compute a vector for several rows, if floats decide where along a row it is read.
+
+    An example is the resizing of columns: the vector of positions is computed once for all rows of
+    a column. The rows are those of an axis of known extent, such as channels. Returns the outer
+    loops, and the loop over rows inside of them.
+    """
+    placed = _placed_by_floats(sch, nest)
+    inner = loops_of(sch, nest).get(nest.spatial[-1])
+    if inner is None or sch.get(inner) not in placed:
+        return outer, []
+    rows = [loop for loop in outer if _shared(sch, loop) > 1 and sch.get(loop) not in placed]
+    if not rows:
+        return outer, []
+    at = outer.index(rows[-1])
+    around, row = sch.split(outer[at], [None, _shared(sch, outer[at])])
+    sch.reorder(*outer[:at], around, *outer[at + 1 :], row)
+    return [*outer[:at], around, *outer[at + 1 :]], [row]
+
+
+def _shared(sch: Schedule, loop: LoopRV) -> int:
+    """How many iterations of a loop share what is computed once: equal parts, at most ``_IMAGES``.
+
+    Of 21 iterations, 7.
+    """
+    extent = extent_of(sch, loop) or 1
+    return max(count for count in range(1, _IMAGES + 1) if extent % count == 0)
+
+
+def _placed_by_floats(sch: Schedule, nest: Nest) -> list[For]:
+    """The loops whose values become, by floats, places where a block reads."""
     loops = loops_of(sch, nest)
     casts = [
         cast
         for cast in collect(nest.block.body, Cast)
         if cast.value.dtype.is_float and not cast.dtype.is_float and not collect(cast, BufferLoad)
     ]
-    placed = [sch.get(loops[axis]) for axis in set(collect(casts, Var)) if axis in loops]
-    if sch.get(outer[-1]) not in placed or sch.get(outer[-2]) in placed:
-        return outer, []
-    images = extent_of(sch, outer[-2]) or 1
-    some = max(count for count in range(1, _IMAGES + 1) if images % count == 0)
-    if some == 1:
-        return outer, []
-    around, image = sch.split(outer[-2], [None, some])
-    sch.reorder(around, outer[-1], image)
-    return [*outer[:-2], around, outer[-1]], [image]
+    return [sch.get(loops[axis]) for axis in set(collect(casts, Var)) if axis in loops]
 
 
 def _reads_again(places: Places, part: Part, last: Part) -> bool:

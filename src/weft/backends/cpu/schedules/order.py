@@ -40,6 +40,9 @@ class Tiles:
 
     count: int
     last: float = 1.0
+    is_known: bool = True
+    """Whether ``count`` is a constant of the program. If not, it is what the run is likely to have,
+    and may be 1."""
 
     @property
     def weights(self) -> list[float]:
@@ -205,15 +208,31 @@ def share_of_busiest(loops: Sequence[Tiles], cores: int) -> float:
 
     >>> share_of_busiest([Tiles(5, 0.25), Tiles(8)], 2)
     0.5882352941176471
+
+    Where only the run tells a count, it is the mean of two: of the likely count, and of 1. Two
+    images keep two cores busy, but tiles of a program that has nothing else to share out would
+    leave a single image to one core:
+
+    >>> share_of_busiest([Tiles(2, is_known=False), Tiles(5, 0.25)], 2)
+    0.75
     """
-    counts = [tiles.count for tiles in loops]
-    depth = depth_of_counts(counts, [tiles.last != 1.0 for tiles in loops], cores)
+    depth = depth_of_counts(
+        [tiles.count if tiles.is_known else None for tiles in loops],
+        [tiles.last != 1.0 for tiles in loops],
+        cores,
+    )
     if depth == 0:
         return 1.0
-    counts = counts[:depth]
-    if math.prod(counts) > _MANY:
+    likely = list(loops[:depth])
+    once = [tiles if tiles.is_known else Tiles(1) for tiles in likely]
+    return (_busiest(likely, cores) + _busiest(once, cores)) / 2
+
+
+def _busiest(loops: Sequence[Tiles], cores: int) -> float:
+    """The same of loops all of which are fused, with these counts."""
+    if math.prod([tiles.count for tiles in loops]) > _MANY:
         return 1 / cores
-    work = [math.prod(each) for each in itertools.product(*[t.weights for t in loops[:depth]])]
+    work = [math.prod(each) for each in itertools.product(*[tiles.weights for tiles in loops])]
     chunk, rest = divmod(len(work), cores)
     starts = [core * chunk + min(core, rest) for core in range(cores + 1)]
     busiest = max(sum(work[start:end]) for start, end in itertools.pairwise(starts))

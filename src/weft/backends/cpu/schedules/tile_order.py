@@ -58,7 +58,8 @@ def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traf
     across = _tiles(extents, (roles.column, sizes.columns), (roles.wide, sizes.several))
     down = _tiles(extents, (roles.tall, sizes.high), (roles.row, sizes.rows))
     cycles = each * steps / machine.lanes() / machine.fma_ports
-    outer = _tiles(extents, *[(axis, 1) for axis in around])
+    sizes_around = [(extents[axis] or 1, nest.extent(axis) is not None) for axis in around]
+    outer = tuple([Tiles(size, is_known=is_known) for size, is_known in sizes_around])
     return Traffic(Side(across, here), Side(down, there), outer, each, cycles)
 
 

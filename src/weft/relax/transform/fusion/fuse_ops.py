@@ -36,6 +36,7 @@ from typing import Final
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.element_cost import element_cost, element_count
@@ -56,11 +57,14 @@ from weft.relax.transform.fusion.fusion_partition import FusionNode, partition
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
+from weft.tir.buffer import BufferLoad
 from weft.tir.function import PrimFunc
 
 MAX_DEPTH: Final = 256
 LAUNCH: Final = 2000.0
 """Nanoseconds that a kernel of its own may cost: its call, and a small tensor in the cache."""
+STORED: Final = 0.5
+"""Nanoseconds to write an element and to read it again."""
 
 PassContext.register_option(
     "relax.FuseOps.max_depth", "int: the most bindings that one fused function may have"
@@ -148,7 +152,8 @@ def _keep_costly_broadcasts(
 ) -> None:
     """Say of what is broadcast that it is not fused away if computing it again would cost much.
 
-    That is the last value before the broadcast: what it is computed of may be fused with it.
+    That is the last value before the broadcast: what it is computed of may be fused with it. The
+    same holds for what a kernel reads at several places for each element, as a resize does.
     """
     costs = [_cost(mod, binding) for binding in bindings]
     counts = [element_count(binding.var.struct_info) for binding in bindings]
@@ -164,8 +169,28 @@ def _keep_costly_broadcasts(
                 node.is_output = True
                 node.why_kept = "it would be computed again for each element that it is copied to"
                 break
+            reads = _reads(mod, bindings[user], bindings[index].var) if costs[index] else 1
+            if reads > 1 and costs[index] * (reads * larger - count) > LAUNCH + STORED * count:
+                node.is_output = True
+                node.why_kept = "it would be computed again for each element that is read again"
+                break
             if larger <= count:
                 costs[user] += costs[index]
+
+
+def _reads(mod: IRModule, user: Binding, var: Var) -> int:
+    """How many elements of ``var`` a kernel reads for an element of its result: a resize, four."""
+    func = _callee(mod, user)
+    if func is None or not isinstance(user.value, Call):
+        return 1
+    passed = zip(func.params, operands(user.value.args[1]), strict=False)
+    buffers = [func.buffer_map[param] for param, given in passed if given is var]
+    loads = [load for load in collect(func.body, BufferLoad) if load.buffer in buffers]
+    places: list[BufferLoad] = []
+    for load in loads:
+        if not any(structural_equal(load, other) for other in places):
+            places.append(load)
+    return len(places)
 
 
 def _cost(mod: IRModule, binding: Binding) -> float:

@@ -16,7 +16,7 @@ from typing import Final
 
 from weft.relax.op.nn.geometry import Geometry
 from weft.target.machine import Machine
-from weft.topi.nn.winograd_form import HEIGHT, WIDTH, Form
+from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 from weft.topi.nn.winograd_matrices import TILES, WINDOW
 
 _SHARE: Final = 0.85
@@ -151,8 +151,18 @@ def cycles(form: Form, machine: Machine) -> float:
     weights = places * channels * form.filters * _ELEMENT
     work = count * (each + _transforms(form, machine) + _spilled(form, machine))
     work += _streamed(weights, machine) + (count - 1) * _read_again(weights, machine)
-    idle = 1.0 if form.is_whole else -(-count // machine.cores) * machine.cores / count
-    return work / machine.cores * idle
+    return work / machine.cores * (1.0 if form.is_whole else _idle(form, count, machine))
+
+
+def _idle(form: Form, count: int, machine: Machine) -> float:
+    """How many times as long ``count`` bands take because cores wait for the busiest of them.
+
+    Only the run tells a symbolic batch. It is then the mean of what the likely batch and a single
+    image give, so that bands are not whole images because there are usually several.
+    """
+    batches = {1, form.data[0]} if BATCH in form.symbols else {form.data[0]}
+    counts = [count // form.data[0] * batch for batch in batches]
+    return sum(-(-bands // machine.cores) * machine.cores / bands for bands in counts) / len(counts)
 
 
 def _tile_steps(tiles: int, panel: int, machine: Machine) -> float:
