@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import weft
-from tests.lib.default_schedules import assert_results_are_kept, floats, results_of
+from tests.lib.default_schedules import SMALL, assert_results_are_kept, floats, scheduled
 from weft import te, tir, topi
+from weft.arith import Analyzer
 from weft.backends.cpu.schedules import default, pixels
 from weft.dlight.nest import Nest, blocks_of, loops_of
 from weft.driver.pipeline import lower_tir
-from weft.ir.functor import collect
+from weft.ir.functor import collect, substitute
 from weft.target.machine import machine_of
 from weft.tir.expr import Var
+from weft.tir.interp import run
 from weft.tir.stmt import Allocate, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
 
@@ -111,16 +113,54 @@ def test_windows_without_columns_are_left_to_others():
     assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))
 
 
-def test_symbolic_images_are_left_to_others():
+HEIGHT, WIDTH = tir.SizeVar("h", "int64"), tir.SizeVar("w", "int64")
+ANY = {
+    "depthwise": (depthwise(2, HEIGHT, WIDTH, 4, 3, 1, 1), 1),
+    "depthwise, large windows with steps": (depthwise(1, HEIGHT, WIDTH, 16, 5, 2, 2), 1),
+    "depthwise, windows with holes": (depthwise(1, HEIGHT, WIDTH, 16, 3, 1, 2, 2), 1),
+    "depthwise without padding": (depthwise(1, HEIGHT, WIDTH, 4, 3, 1, 0), 3),
+    "largest": (pool(2, HEIGHT, WIDTH, 4, (2, 2), (1, 1, 1, 1), "max", False), 1),
+    "mean": (pool(1, HEIGHT, WIDTH, 4, (1, 1), (1, 1, 1, 1), "avg", False), 1),
+}
+"""Windows over images of any size, and the smallest size."""
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_images_of_any_size(name):
+    tensors, least = ANY[name]
+    func = te.create_prim_func(tensors)
+    new = scheduled(func)
+    lowered = lower_tir()(weft.IRModule({"main": new}))["main"]
+    native = weft.build(new, SMALL)["main"]
+    for height, width in ((1, 1), (2, 7), (3, 8), (5, 9), (4, 16), (9, 31), (3, 70)):
+        sizes = {HEIGHT: max(height, least), WIDTH: max(width, least)}
+        values = {var: tir.IntImm("int64", size) for var, size in sizes.items()}
+        shapes = [[int(Analyzer().simplify(substitute(tir.convert(extent), values)))
+                   for extent in tensor.shape] for tensor in tensors]  # fmt: skip
+        arrays = [floats(*shape) for shape in shapes[:-1]]
+        expected, interpreted, result = [np.full(shapes[-1], 7, "float32") for _ in range(3)]
+        run(func, *arrays, expected)
+        run(lowered, *arrays, interpreted)
+        native(*arrays, result)
+        np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_an_image_of_any_size_is_not_padded(name):
+    new = scheduled(te.create_prim_func(ANY[name][0]))
+    lowered = lower_tir()(weft.IRModule({"main": new}))["main"]
+    assert all(isinstance(extent, tir.IntImm)
+               for memory in collect(lowered, Allocate) for extent in memory.extents)  # fmt: skip
+
+
+def test_images_of_unknown_channels_are_left_to_others():
     n = Var("n", "int64")
-    x = te.placeholder((1, 2, n, 7, 4), name="x")
-    made = topi.nn.pool2d(x, (2, 2), (1, 1), (1, 1), (0, 0, 0, 0), "max", False, "NCHWc")
-    func = te.create_prim_func([x, made])
+    x = te.placeholder((1, 6, 7, n), name="x")
+    func = te.create_prim_func([x, topi.nn.pool2d(x, (2, 2), (1, 1), (1, 1), (0, 0, 0, 0), "max",
+                                                  False, "NHWC")])  # fmt: skip
     sch = tir.Schedule(func)
     assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))
-    _, expected, interpreted, native = results_of(func, [floats(1, 2, 5, 7, 4)], (1, 2, 4, 6, 4))
-    np.testing.assert_array_equal(interpreted, expected)
-    np.testing.assert_array_equal(native, expected)
 
 
 def test_a_condition_without_axes_is_read_beside_windows():

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.backends.cpu.schedules.elementwise import run_in_parallel
+from weft.backends.cpu.schedules.elementwise import run_together
 from weft.backends.cpu.schedules.roles import Roles, roles_of
 from weft.backends.cpu.schedules.shared_pixels import (
     Window,
@@ -36,6 +36,8 @@ from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import ForKind
 from weft.tir.transform.loop_partition import HINT
 
+_UNKNOWN: Final = 112
+"""How long a row is taken to be where only the run tells."""
 _LARGEST: Final = 64
 """How many pixels a window has at most."""
 
@@ -48,9 +50,9 @@ def fits(nest: Nest) -> bool:
     size = product([nest.extent(axis) for axis in nest.reduced])
     if size is None or size > _LARGEST or len(axes) < 3 or not nest.loads:
         return False
-    if any(nest.extent(axis) is None for axis in axes[-3:]):
-        return False
     channel = axes[-1]
+    if nest.extent(channel) is None:
+        return False
     return all(load.stride_one(channel) for load in nest.loads) and any(
         _is_window(nest, load, axes) for load in nest.loads
     )
@@ -58,8 +60,7 @@ def fits(nest: Nest) -> bool:
 
 def _is_window(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
     """Whether a load is ``x[.., row + i, column + j, channel]``: result axes plus window axes."""
-    sizes = load.buffer.shape[-3:]
-    if len(sizes) < 3 or not all(isinstance(size, IntImm) for size in sizes):
+    if len(load.buffer.shape) < 3 or not isinstance(load.buffer.shape[-1], IntImm):
         return False
     places = [set(collect(index, Var)) for index in load.indices[-3:-1]]
     reduced = set(nest.reduced)
@@ -112,14 +113,15 @@ def schedule(
         sch.unroll(loop)
     sch.vectorize(loops[column])
     sch.compute_at(block, across)
-    fused = run_in_parallel(sch, [*around, down], machine)
+    outermost = run_together(sch, [*around, down], machine)
     roles = Roles(column, row, None, tall, outer, steps, (), False)
     step = tile_reduction(sch, block, roles, loops_around(sch, result, roles), machine)
     if shares and step is not None:
         sch.unroll(step)
     if padded:
-        is_cut = (nest.extent(row) or 1) % wide
-        _keep_whole(sch, [fused, *([] if is_cut else [across]), *_steps(sch, block, across)])
+        size = nest.extent(row)
+        whole = [across] if size is None or size % wide == 0 else []
+        _keep_whole(sch, [*outermost, *whole, *_steps(sch, block, across)])
     return True
 
 
@@ -147,12 +149,13 @@ def _tile(nest: Nest, window: Window | None, machine: Machine) -> tuple[int, int
     """
     axes = nest.result_axes()
     assert axes is not None
-    tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
+    tall, wide = [nest.extent(axis) or nest.likely_extent(axis) or _UNKNOWN for axis in axes[-3:-1]]
+    channels = nest.extent(axes[-1]) or 1
     most = max(machine.accumulator_rows(-(-channels // machine.lanes())), 1)
 
     def tile(most: int) -> tuple[int, int]:
         columns = even(wide, most)
-        return even(tall, most // columns) if columns == wide else 1, columns
+        return even(tall, most // columns) if columns == nest.extent(axes[-2]) else 1, columns
 
     small = tile_of(window, wide, machine)
     return decide(
