@@ -57,6 +57,7 @@ from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
+from weft.tir.transform.merge_branches import MergeBranches
 from weft.tir.transform.name_quotients import NameQuotients
 from weft.tir.transform.parallel_nests import FuseParallelLoops, UnfuseParallelLoops
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
@@ -99,6 +100,7 @@ LOWER: tuple[Pass, ...] = (
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # folds the constants that unrolling leaves
+    MergeBranches(),  # after unrolling, which leaves equal branches side by side
     StartWithFirst(),  # after unrolling, when statements follow each other
     UnclampVectors(),  # before ShuffleLoad, which makes runs of what is not clamped
     ShuffleLoad(),  # after unrolling, when lanes pick elements by constants

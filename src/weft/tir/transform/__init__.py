@@ -35,6 +35,7 @@ _NAMES = {
     "MergeParallelLoops": "weft.backends.cpu.vectors.merge_parallel_loops",
     "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
     "MultiplyByReciprocal": "weft.backends.cpu.vectors.reciprocal",
+    "MergeBranches": "weft.tir.transform.merge_branches",
     "NameQuotients": "weft.tir.transform.name_quotients",
     "NarrowDataType": "weft.tir.transform.narrow_datatype",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",

@@ -8,12 +8,13 @@ import pytest
 import weft
 from tests.lib.default_schedules import assert_results_are_kept, floats, scheduled
 from weft import dlight, te, tir, topi
-from weft.backends.cpu.schedules import borders
+from weft.backends.cpu.schedules import borders, default
 from weft.dlight.nest import Nest
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
+from weft.target.machine import machine_of
 from weft.tir.interp import run
-from weft.tir.stmt import Block, For, IfThenElse
+from weft.tir.stmt import Block, For, ForKind, IfThenElse
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 pytestmark = pytest.mark.sampled(3)
@@ -57,6 +58,8 @@ CASES = {
     "several images": ((5, 7), {"batch": 2}),
     "rows only": ((7, 8), {"window": (3, 1), "padding": (1, 0, 1, 0)}),
     "sums in parts": ((3, 4), {"blocks": (32, 1)}),
+    "as far apart as the image is large": ((5, 15), {"dilation": 9, "padding": (9, 9, 9, 9)}),
+    "farther apart": ((5, 9), {"dilation": 12, "padding": (12, 12, 12, 12)}),
 }
 
 
@@ -66,6 +69,21 @@ def test_results_are_kept_without_a_padded_image(name):
     tensors = convolution(size, **options)
     assert not copies_padding(scheduled(te.create_prim_func(tensors)))
     assert_results_are_kept(tensors)
+
+
+@pytest.mark.parametrize("dilation", [1, 24])
+def test_a_slower_tile_is_taken_where_it_leaves_out_enough(dilation):
+    """Of 33 pixels, 13 are the fastest tile, and 11 one of which the ends of rows are known."""
+    x = te.placeholder((1, 4, 33, 33, 16), name="x")
+    w = te.placeholder((4, 4, 3, 3, 16, 16), name="w")
+    layouts = ("NCHW16c", "OIHW16i16o", "NCHW16c")
+    conv = conv_blocked(x, w, 1, dilation, dilation, 1, layouts)
+    sch = tir.Schedule(te.create_prim_func([x, w, conv]), debug_mask="none")
+    machine = machine_of(weft.target.Target("llvm -mcpu=skylake-avx512 -num-cores=1"))
+    func = default.schedule(sch, machine, ()).mod["main"]
+    tiles = {int(loop.extent) for loop in collect(func.body, For) if loop.kind is ForKind.UNROLLED}
+    assert (13 in tiles, 11 in tiles) == (dilation == 1, dilation == 24)
+    assert copies_padding(func) == (dilation == 1)
 
 
 @pytest.mark.parametrize("name", ["small", "steps", "sums in parts"])

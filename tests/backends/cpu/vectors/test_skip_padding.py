@@ -33,6 +33,33 @@ def test_terms_of_padding_are_left_out(becomes):
     becomes(SkipPadding(), before, expected)
 
 
+def test_what_does_not_depend_on_a_loop_is_tested_outside(becomes):
+    @T.prim_func
+    def before(
+        x: T.Buffer((4, 4), "float32"), w: T.Buffer((3, 3), "float32"), s: T.Buffer((4,), "float32")
+    ):
+        for j, i, k in T.grid(4, 3, 3):
+            with T.attr("", "pragma_skip_padding", 1):
+                s[j] = s[j] + (
+                    T.if_then_else(
+                        1 <= i + j and i + j < 5 and 1 <= k, x[i + j - 1, k - 1], T.float32(0)
+                    )
+                    * w[i, k]
+                )
+
+    @T.prim_func
+    def expected(
+        x: T.Buffer((4, 4), "float32"), w: T.Buffer((3, 3), "float32"), s: T.Buffer((4,), "float32")
+    ):
+        for j, i in T.grid(4, 3):
+            if 1 <= i + j and i + j < 5:
+                for k in range(3):
+                    if 1 <= k:
+                        s[j] = s[j] + x[i + j - 1, k - 1] * w[i, k]
+
+    becomes(SkipPadding(), before, expected)
+
+
 def sums(outside=0.0, is_second=False):
     """Sums of products with an image that has ``outside`` around it, asked to leave those out."""
 

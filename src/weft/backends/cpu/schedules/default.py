@@ -372,9 +372,10 @@ def _is_left_out(sch: Schedule, nest: Nest, machine: Machine, weights: Collectio
     if len(consumers) != 1 or not borders.is_factor(nest, consumers[0]):
         return False
     [reader] = consumers
+    share = borders.share_inside(nest, reader)
     return (
         not windows.fits(reader)
         and not pixels.fits(reader)
-        and tiled.knows_ends(reader, weights, machine)
-        and borders.share_inside(nest, reader) < borders.WORTH
+        and share < borders.WORTH
+        and tiled.knows_ends(reader, weights, machine, share)
     )

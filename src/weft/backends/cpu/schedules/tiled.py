@@ -34,7 +34,14 @@ from weft.backends.cpu.schedules.tile_loops import (
     tile_reduction,
 )
 from weft.backends.cpu.schedules.tile_order import busiest_share, order_of, traffic_of
-from weft.backends.cpu.schedules.tiles import Tile, Work, balanced_tile, likely_tiles, shared_out
+from weft.backends.cpu.schedules.tiles import (
+    Tile,
+    Work,
+    balanced_tile,
+    fewest_cycles,
+    likely_tiles,
+    shared_out,
+)
 from weft.backends.cpu.schedules.widened import place_copies, widen_panels
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
@@ -58,6 +65,9 @@ _MOST_UNROLLED: Final = 16
 Chains of quantised networks have many more. Unrolled, they take LLVM long, and sums and what is
 computed of them do not fit the registers together.
 """
+_ENDS_GAIN: Final = 0.9
+"""A tile that ends with rows is taken instead of the fastest if it takes at most this share of the
+cycles: each step of a window gets code of its own there."""
 _NEAR: Final = 64
 """Two rows at most this many elements apart count as neighbours, as two pixels are."""
 
@@ -203,10 +213,12 @@ def _chunks_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Chun
     )
 
 
-def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> bool:
+def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine, share: float) -> bool:
     """Whether it is known where the rows of an image end inside a tile.
 
-    It is if a tile holds whole rows, or equal parts of one, and all steps of a window.
+    It is if a tile holds whole rows, or equal parts of one, and all steps of a window. Another tile
+    than the fastest is taken for that if ``share`` of the terms take less time in it than all terms
+    in the fastest.
     """
     roles = roles_of(nest, weights)
     if roles is None or roles.row is None or roles.tall is None:
@@ -220,7 +232,11 @@ def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> boo
     size = nest.extent(roles.row)
     if size is None or not window or not set(window) <= set(whole[:-1]):
         return False
-    return size % _sizes(nest, roles, weights, machine).rows == 0
+    if size % _sizes(nest, roles, weights, machine).rows == 0:
+        return True
+    work = _work_of(nest, roles)
+    known = fewest_cycles(machine, replace(work, ends_with_rows=True))
+    return known * share < fewest_cycles(machine, work) * _ENDS_GAIN
 
 
 def place_tile(
@@ -267,6 +283,7 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
         likely_rows=nest.likely_extent(roles.row),
         likely_high=nest.likely_extent(roles.tall),
         likely_depth=product([nest.likely_extent(axis) for axis in nest.reduced]),
+        ends_with_rows=size_of(nest, roles.row) is not None and has_padding(nest.block),
     )
 
 

@@ -94,6 +94,8 @@ class Work:
     """How many times as long the instructions of a product take as a multiply-add."""
     chain: float = CHAIN
     """Cycles from a sum to the next one of the same accumulator."""
+    ends_with_rows: bool = False
+    """Whether a tile must hold equal parts of ``rows``: it is then known where they end in it."""
 
     @property
     def has_unknown_rows(self) -> bool:
@@ -184,6 +186,8 @@ def _candidates(machine: Machine, work: Work) -> Iterator[Tile]:
         most = most_sums(machine) // vectors if work.once else most
         most = min(most, _WAYS) if work.apart else most
         for rows in range(1, min(most, height) + 1):
+            if work.ends_with_rows and height % rows:
+                continue
             is_short = work.shared and rows == work.rows
             sets = min(most // rows, work.high or _UNKNOWN) if is_short else 1
             for high in range(1, sets + 1):

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from weft.arith.conjunction import conjunction, conjuncts
 from weft.ir.expr import FloatImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import collect, mentions
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.expr import Add, Call, Mul, is_call
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import AttrStmt, BufferStore, IfThenElse, Stmt
+from weft.tir.stmt import AttrStmt, BufferStore, For, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 SKIP_PADDING: Final = "pragma_skip_padding"
@@ -37,6 +38,20 @@ SKIP_PADDING: Final = "pragma_skip_padding"
 
 
 class _Skip(StmtMutator):
+    def visit_For(self, loop: For) -> Stmt:
+        """Test outside of a loop what does not depend on it: for all pixels of a row, the row."""
+        inner: For = self.visit_default(loop)
+        if inner is loop or not isinstance(inner.body, IfThenElse) or inner.body.else_case:
+            return inner
+        tests = conjuncts(inner.body.condition)
+        outside = [test for test in tests if not mentions(test, inner.loop_var)]
+        inside = [test for test in tests if mentions(test, inner.loop_var)]
+        if not outside:
+            return inner
+        body = inner.body.then_case
+        body = IfThenElse(conjunction(inside), body) if inside else body
+        return IfThenElse(conjunction(outside), inner.with_(body=body))
+
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         body: Stmt = self.visit(attr.body)
         if attr.attr_key != SKIP_PADDING:
