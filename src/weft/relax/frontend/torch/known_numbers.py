@@ -20,7 +20,8 @@ from torch.fx.experimental import proxy_tensor
 _LIMIT: Final = "CONSTANT_NUMEL_LIMIT"
 """torch's limit of the elements of a tensor whose values it follows."""
 _MOST: Final = 256
-_READS: Final = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
+READS: Final = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
+"""Operators that make a number of a tensor of one element."""
 
 
 def numbers_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -63,7 +64,7 @@ def _followed(module: ModuleType) -> Iterator[None]:
 def erase_reads(program: torch.export.ExportedProgram) -> None:
     """Take reads of known numbers out of a program: torch records them without a result."""
     graph = program.graph
-    for node in [node for node in graph.nodes if node.target in _READS]:
+    for node in [node for node in graph.nodes if node.target in READS]:
         if not node.users and not isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat):
             graph.erase_node(node)
     program.graph_module.recompile()
