@@ -162,6 +162,8 @@ def _exported(
             program = _exported_by(export, model, restore)
         if not has_derivatives(program):
             return program
+    except TVMError:
+        raise
     except Exception as error:
         if not differentiates(error, _LOST):
             raise

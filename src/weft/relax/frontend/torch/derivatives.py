@@ -16,7 +16,11 @@ import torch
 from torch.export._trace import _export
 
 _TORCH: Final = Path(torch.__file__).parent
-_DERIVATIVES: Final = tuple(str(_TORCH / name) for name in ("_functorch", "autograd"))
+_DERIVATIVES: Final = frozenset(
+    str(_TORCH / name)
+    for name in ("_functorch/eager_transforms.py", "autograd/__init__.py", "autograd/functional.py")
+)
+"""Files of the functions that differentiate."""
 
 
 _LEVELS: Final = frozenset({"_grad_increment_nesting", "_jvp_increment_nesting"})
@@ -36,7 +40,7 @@ def differentiates(error: Exception, lost: str) -> bool:
     if lost in str(error) or "functorch" in str(error):
         return True
     frames = traceback.extract_tb(error.__traceback__)
-    return any(frame.filename.startswith(_DERIVATIVES) for frame in frames)
+    return any(frame.filename in _DERIVATIVES for frame in frames)
 
 
 def exported_below_autograd(
