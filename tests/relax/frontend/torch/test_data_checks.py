@@ -5,6 +5,7 @@ The asserts are those of models, so PYTEST_DONT_REWRITE them.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import pytest
@@ -131,3 +132,25 @@ def chooses(x):
 def test_a_branch_that_computes_is_still_refused(function):
     with pytest.raises(CaptureError, match=r"torch\.cond"):
         weft.compile(Model(function), (torch.randn(3, 4),), cache=False)
+
+
+def steps_through_time(x):
+    times = torch.linspace(0, 1, 5)
+    for begin, end in itertools.pairwise(times):
+        if begin > end:
+            return x
+        x = x + (end - begin) * torch.sin(x * begin)
+    return x
+
+
+def shifts(x):
+    for place in torch.arange(3):
+        x = x + int(place) * x.roll(int(place), 1)
+    return x
+
+
+@pytest.mark.parametrize("function", [steps_through_time, shifts])
+def test_rows_that_a_model_makes_of_numbers_are_known(function):
+    x = torch.randn(3, 4)
+    compiled = weft.compile(Model(function), (x,), cache=False)
+    torch.testing.assert_close(compiled(x), function(x))
