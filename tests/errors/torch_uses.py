@@ -73,15 +73,13 @@ def airy(x):
     return torch.special.airy_ai(x)
 
 
-def twelve(x):
-    for name in (
-        "airy_ai", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
-        "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
-    ):  # fmt: skip
-        x = x + getattr(torch.special, name)(x)
+def nine(x):
+    x = x + torch.special.airy_ai(x)
     for kind in "tuvw":
         x = x + getattr(torch.special, f"shifted_chebyshev_polynomial_{kind}")(x, 2)
-    return torch.igamma(x, x)
+        if kind != "w":
+            x = x + getattr(torch.special, f"chebyshev_polynomial_{kind}")(x, x)
+    return x + torch._foreach_norm([x])[0]
 
 
 def convert(function):
@@ -118,7 +116,7 @@ MODELS = {
     "gives a set": lambda: compiled(lambda x: {1, 2}),
     "gives a type": lambda: compiled(lambda x: (x, x.dtype)),
     "unknown operator": lambda: compiled(airy),
-    "twelve unknown operators": lambda: compiled(twelve),
+    "nine unknown operators": lambda: compiled(nine),
     "a lambda": lambda: weft.compile(lambda x: x + 1, (X,)),
     "a class": lambda: weft.compile(torch.nn.ReLU, (X,)),
     "a tensor": lambda: weft.compile(X),

@@ -183,6 +183,8 @@ def _described(
     for name, value in examples.items():
         if isinstance(value, list | tuple) and all(isinstance(x, int | str) for x in value):
             shapes[name] = value
+        elif isinstance(value, list | tuple):
+            shapes[name], dtypes[name] = _of_arrays(name, value)
         else:
             shapes[name], dtype = _of_array(name, value)
             if dtype:
@@ -204,6 +206,22 @@ def _declared(model: ModelProto, inputs: Sequence[str]) -> dict[str, list[int | 
                 for axis, dim in enumerate(tensor.shape.dim)
             ]
     return shapes
+
+
+def _of_arrays(name: str, items: Sequence[Any]) -> tuple[list[int | str], str]:
+    """Shape and data type of the items of an example sequence; names where they differ."""
+    parts = [_of_array(f"{name}[{place}]", item) for place, item in enumerate(items)]
+    kinds = {(len(shape), dtype) for shape, dtype in parts}
+    if len(kinds) > 1:
+        raise IRValueError(
+            f"compile: example input {name!r}: expected arrays of one rank and type, got "
+            + ", ".join(f"{dtype} {shape}" for shape, dtype in parts[:8])
+        )
+    extents = list(zip(*[shape for shape, _ in parts], strict=True))
+    shape = [
+        sizes[0] if len(set(sizes)) == 1 else f"{name}_{axis}" for axis, sizes in enumerate(extents)
+    ]
+    return shape, parts[0][1]
 
 
 def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:

@@ -8,6 +8,7 @@ module registers the functions; the virtual machine does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,8 @@ from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError
 
+GIVEN: Final = "relax.run.sequence_given"
+"""``(name, dtype, shape, list) -> sequence``: an input of a program."""
 OF: Final = "relax.run.sequence_of"
 """``(tensors...) -> sequence``."""
 INSERT: Final = "relax.run.sequence_insert"
@@ -83,6 +86,35 @@ def _sequence(value: object) -> TensorSequence:
     if not isinstance(value, TensorSequence):
         raise IRTypeError(f"expected a sequence of tensors, got {type(value).__name__}")
     return value
+
+
+@register_func(GIVEN, override=True)
+def sequence_given(name: object, dtype: object, shape: object, given: object) -> TensorSequence:
+    """A sequence of copies of the arrays that a caller gives, in a list or a tuple.
+
+    ``shape`` is JSON: an extent, or null for one in which items may differ, for each dimension.
+
+    Raises IRTypeError for something else than a list and for another type of an item, IRValueError
+    for an item of another shape.
+    """
+    dims = json.loads(str(shape))
+    text = f"({', '.join('?' if dim is None else str(dim) for dim in dims)})"
+    wanted = f"a list of arrays of type {dtype} and shape {text}"
+    if not isinstance(given, list | tuple):
+        raise IRTypeError(f"input {name}: expected {wanted}, got {type(given).__name__}")
+    items = []
+    for place, value in enumerate(given):
+        item = array(value if isinstance(value, NDArray) else np.asarray(value))
+        where = f"input {name}: expected {wanted}; item {place} has"
+        if item.dtype != str(dtype):
+            raise IRTypeError(f"{where} the type {item.dtype}")
+        fits = len(item.shape) == len(dims) and all(
+            dim in (None, extent) for dim, extent in zip(dims, item.shape, strict=True)
+        )
+        if not fits:
+            raise IRValueError(f"{where} the shape {item.shape}")
+        items.append(item)
+    return TensorSequence(items, len(items))
 
 
 @register_func(OF, override=True)

@@ -25,7 +25,7 @@ from weft.relax.frontend.onnx.checks import (
     check_options,
     sub_graphs,
 )
-from weft.relax.frontend.onnx.element_types import STRING, to_storage
+from weft.relax.frontend.onnx.element_types import STORAGE, STRING, to_storage
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.functions import opset_versions
 from weft.relax.frontend.onnx.model import check_versions, load_model
@@ -37,6 +37,8 @@ from weft.relax.frontend.onnx.parameters import (
     input_dtype,
     input_shape,
     is_optional_tensor,
+    is_tensor_sequence,
+    item_shape,
 )
 from weft.relax.frontend.onnx.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import Function
@@ -195,6 +197,8 @@ class _Import:
         self.params: list[tuple[Var, Array]] = []
         self.texts: dict[str, tuple[Var, list[Dim]]] = {}
         """Inputs that are text: the parameter, and the shape."""
+        self.sequences: dict[str, tuple[Var, int, list[int | None]]] = {}
+        """Inputs that are sequences: the parameter, and element type and shape of the items."""
         self.named_texts = texts_named_in(model) if computes_text(model) else []
 
     def run(self) -> Imported:
@@ -209,6 +213,7 @@ class _Import:
         with builder.function("main", variables) as function:
             with builder.dataflow() if dataflow else nullcontext():
                 self.read_texts()
+                self.read_sequences()
                 self.translator.nodes(graph.node, scope, names)
                 values = [scope.get(name) for name in names]
                 outputs = [value for value in values if value is not None]
@@ -242,6 +247,15 @@ class _Import:
             places = self.builder.match_cast(self.builder.emit(call), info, name_hint)
             index = Value(self.builder, places, None, None, frozenset([name]))
             self.scope.set(name, TextValue(index, table))
+
+    def read_sequences(self) -> None:
+        """Emit the sequences of the arrays that a caller gives in lists."""
+        for name, (var, elem, dims) in self.sequences.items():
+            written = [StringImm(text) for text in (name, STORAGE[elem], json.dumps(dims))]
+            info = ObjectStructInfo()
+            call = call_pure_packed(sequences.GIVEN, *written, var, sinfo_args=info)
+            given = RunSequence(self.builder.emit(call), elem, dims, frozenset([name]))
+            self.scope.set(name, given)
 
     def output(self, value: GraphValue) -> Expr:
         """What the function returns of a value: what only the run knows as objects."""
@@ -293,7 +307,7 @@ class _Import:
         return Value(self.builder, None, np.asarray(value), None, sources)
 
     def input(self, info: ValueInfoProto) -> GraphValue | None:
-        """The value of an input; None of text, whose value is emitted by the function.
+        """The value of an input; None of text and sequences, which the function's body reads.
 
         One that may be absent is there, unless ``bound`` says that it is not.
         """
@@ -301,12 +315,15 @@ class _Import:
         kind = info.type.WhichOneof("value")
         if kind is not None and info.name in self.request.lengths and kind != "tensor_type":
             return self.structured(info.name, self.request.lengths[info.name], kind, group)
+        if is_tensor_sequence(info):
+            self.sequence(info, group)
+            return None
         is_optional = is_optional_tensor(info)
         if kind not in ("tensor_type", None) and not is_optional:
             raise OnnxModelError(
-                f"input {info.name!r}: expected a tensor, got the type "
-                f"{kind.removesuffix('_type')}; how many items a sequence has must be known at "
-                "import: make its items inputs"
+                f"input {info.name!r}: expected a tensor or a sequence of tensors, got the type "
+                f"{kind.removesuffix('_type')}; make its parts inputs, or fix the input by "
+                f"constants={{{info.name!r}: value}}"
             )
         shape = input_shape(info, self.request.shapes.get(info.name), self.symbols)
         dtype, elem = input_dtype(info, self.request.dtypes)
@@ -319,6 +336,19 @@ class _Import:
         sources = frozenset([info.name])
         value = Value(self.builder, var, None, elem, sources)
         return OptionalValue(value, sources) if is_optional else value
+
+    def sequence(self, info: ValueInfoProto, group: list[Var]) -> None:
+        """An input that is a list of arrays, as many as the caller gives."""
+        dims = item_shape(info, self.request.shapes.get(info.name))
+        _, elem = input_dtype(info, self.request.dtypes)
+        if elem == STRING:
+            raise OnnxModelError(
+                f"input {info.name!r}: expected a sequence of tensors of numbers or booleans, got "
+                "one of text; make its items inputs"
+            )
+        var = Var(self.names.fresh(info.name), ObjectStructInfo())
+        group.append(var)
+        self.sequences[info.name] = (var, elem, dims)
 
     def structured(self, name: str, example: Given, kind: str, group: list[Var]) -> GraphValue:
         """A sequence or an optional whose structure an example shows: one parameter an array."""

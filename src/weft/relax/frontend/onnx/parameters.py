@@ -114,6 +114,35 @@ def is_optional_tensor(info: ValueInfoProto) -> bool:
     return info.type.HasField("optional_type") and optional.elem_type.HasField("tensor_type")
 
 
+def is_tensor_sequence(info: ValueInfoProto) -> bool:
+    """Whether an input is a sequence of tensors."""
+    sequence = info.type.sequence_type
+    return info.type.HasField("sequence_type") and sequence.elem_type.HasField("tensor_type")
+
+
+def item_type(info: ValueInfoProto) -> TensorTypeProto:
+    """The type of the items of an input that is a sequence of tensors."""
+    return info.type.sequence_type.elem_type.tensor_type
+
+
+def item_shape(info: ValueInfoProto, shape: GivenShape | None) -> list[int | None]:
+    """The shape of the items of a sequence: the caller's where given, else the model's.
+
+    None stands for an extent in which they may differ: names say nothing of single items.
+    """
+    declared = item_type(info)
+    if shape is not None:
+        return [dim if isinstance(dim, int) else None for dim in shape]
+    if not declared.HasField("shape"):
+        raise OnnxModelError(
+            f"input {info.name!r}: the model does not say how many dimensions the items of the "
+            f"sequence have; give an example of one item, weft.compile(model, {{{info.name!r}: "
+            f"[array]}}), or their shape in shape_dict={{{info.name!r}: [...]}}"
+        )
+    dims = declared.shape.dim
+    return [dim.dim_value if dim.HasField("dim_value") else None for dim in dims]
+
+
 def tensor_type(info: ValueInfoProto) -> TensorTypeProto:
     """The type of an input's tensor, and of one that may be absent."""
     kind = info.type.optional_type.elem_type if is_optional_tensor(info) else info.type
@@ -173,7 +202,8 @@ def input_dtype(info: ValueInfoProto, dtype_dict: str | Mapping[str, str]) -> tu
 
     The data type of text is "": no tensor holds it.
     """
-    elem = tensor_type(info).elem_type
+    kind = item_type(info) if is_tensor_sequence(info) else tensor_type(info)
+    elem = kind.elem_type
     if isinstance(dtype_dict, Mapping):
         if info.name in dtype_dict:
             dtype = str(dtype_dict[info.name])

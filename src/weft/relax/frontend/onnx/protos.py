@@ -81,11 +81,18 @@ class OptionalTypeProto(Message, Protocol):
     elem_type: TypeProto
 
 
+class SequenceTypeProto(Message, Protocol):
+    """The type of the items of a sequence."""
+
+    elem_type: TypeProto
+
+
 class TypeProto(Message, Protocol):
     """The type of a value; ``tensor_type`` is given if it is a tensor."""
 
     tensor_type: TensorTypeProto
     optional_type: OptionalTypeProto
+    sequence_type: SequenceTypeProto
 
 
 class ValueInfoProto(Message, Protocol):

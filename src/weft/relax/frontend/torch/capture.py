@@ -25,7 +25,13 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from weft.relax.frontend.torch.assigned_data import assigned_data
 from weft.relax.frontend.torch.assignments import Assignments
+from weft.relax.frontend.torch.data_checks import erase_unused_reads, passed_checks
 from weft.relax.frontend.torch.deferred_guards import may_be_ignored
+from weft.relax.frontend.torch.derivatives import (
+    differentiates,
+    exported_below_autograd,
+    has_derivatives,
+)
 from weft.relax.frontend.torch.example_inputs import prepared
 from weft.relax.frontend.torch.forgotten import warn_of_forgotten
 from weft.relax.frontend.torch.kept_tensors import written
@@ -120,13 +126,15 @@ def _captured(
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), told_shapes(), stand_ins():
+            with redirect_stderr(printed), stand_ins(), passed_checks() as passed:
                 assignments = Assignments(model)
                 with untouched(model) as restore, assignments.noted():
                     program = _exported(model, args, kwargs, dynamic_shapes, restore)
                 if changed := assignments.changed(program):
                     with untouched(model) as restore, assignments.written_back(changed):
                         program = _exported(model, args, kwargs, dynamic_shapes, restore)
+            if passed:
+                erase_unused_reads(program)
         except TVMError:
             raise
         except Exception as error:
@@ -142,14 +150,42 @@ def _exported(
     dynamic_shapes: object,
     restore: Callable[[], None],
 ) -> torch.export.ExportedProgram:
-    """The exported program; torch need not look at guards that hold or become checks.
+    """The exported program; of a model that differentiates by a trace of another kind.
 
-    Where it stopped at values, it is asked again with those of small buffers; where it lost sight
-    of a tensor, with what follows ``tensor.data``. ``restore`` undoes before what a trace did.
+    ``restore`` undoes before another trace what a trace did.
     """
     export = functools.partial(
         torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
     )
+    try:
+        with told_shapes():
+            program = _exported_by(export, model, restore)
+        if not has_derivatives(program):
+            return program
+    except TVMError:
+        raise
+    except Exception as error:
+        if not differentiates(error, _LOST):
+            raise
+        restore()
+        try:
+            return exported_below_autograd(model, args, kwargs, dynamic_shapes)
+        except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
+            raise error from None
+    restore()
+    return exported_below_autograd(model, args, kwargs, dynamic_shapes)
+
+
+def _exported_by(
+    export: Callable[..., torch.export.ExportedProgram],
+    model: torch.nn.Module,
+    restore: Callable[[], None],
+) -> torch.export.ExportedProgram:
+    """The exported program; torch need not look at guards that hold or become checks.
+
+    Where it stopped at values, it is asked again with those of small buffers; where it lost sight
+    of a tensor, with what follows ``tensor.data``.
+    """
     try:
         return export()
     except UserError as error:

@@ -6,6 +6,7 @@ they do, which torch.export avoids and torch.compile does not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping
 from typing import Final
 
@@ -153,6 +154,20 @@ def flash_attention_backward(
     return grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype)
 
 
+def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
+    """The gradient of the distances between rows with respect to the first rows; 0 at none."""
+    step = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    size, length = step.abs(), cdist.unsqueeze(-1)
+    if p == 2:
+        slope = step / length
+    elif math.isinf(p):
+        slope = step.sign() * (size == length)
+    else:
+        slope = step.sign() * (size / length) ** (p - 1) * (p != 0)
+    slope = torch.where(length == 0, 0, slope)
+    return (grad.unsqueeze(-1) * slope).sum(-2)
+
+
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution along the first axis of (time, batch, channel)."""
     turned = functional.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
@@ -163,6 +178,7 @@ OWN_DECOMPOSITIONS: Final[Mapping[torch._ops.OperatorBase, Callable[..., object]
     ATEN._native_multi_head_attention.default: native_multi_head_attention,
     ATEN._transformer_encoder_layer_fwd.default: transformer_encoder_layer,
     ATEN._scaled_dot_product_flash_attention_for_cpu_backward.default: flash_attention_backward,
+    ATEN._cdist_backward.default: cdist_backward,
     ATEN.conv_tbc.default: conv_tbc,
     **SPECIAL_DECOMPOSITIONS,
 }

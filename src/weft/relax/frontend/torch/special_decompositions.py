@@ -9,53 +9,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from weft.relax.frontend.torch.bessel_decompositions import BESSEL_DECOMPOSITIONS
+from weft.relax.frontend.torch.gamma_decompositions import GAMMA_DECOMPOSITIONS
+
 ATEN: Final = torch.ops.aten
-_ANGLES: Final = 28
-"""Angles of the mean that is a Bessel function; exact in float64 up to ``_NEAR``."""
-_NEAR: Final = 25.0
-_TERMS: Final = 12
-"""Terms of the expansion for large arguments."""
-
-
-def bessel(order: int, x: Tensor) -> Tensor:
-    """Bessel's function of the first kind, of order 0 or 1, in float64.
-
-    It is the mean of cos(order t - x sin t) over all angles t (AS 9.1.18), and a wave of falling
-    height far from 0 (AS 9.2.5).
-    """
-    wide, size = x.double(), x.double().abs()
-    near = torch.zeros_like(size)
-    for place in range(_ANGLES):
-        t = math.pi / 2 * (place + 0.5) / _ANGLES
-        angle = size * math.sin(t)
-        wave = torch.cos(angle) if order == 0 else torch.sin(angle) * math.sin(t)
-        near = near + wave / _ANGLES
-    far = _far_bessel(order, size.clamp(min=_NEAR))
-    value = torch.where(size < _NEAR, near, far)
-    value = torch.copysign(value, wide * value) if order else value
-    return value.to(x.dtype if x.is_floating_point() else torch.get_default_dtype())
-
-
-def _far_bessel(order: int, x: Tensor) -> Tensor:
-    """sqrt(2 / (pi x)) (P cos(w) - Q sin(w)), where P + i Q is a sum of falling powers of x."""
-    shift = (order / 2 + 0.25) * math.pi
-    even, odd, term = torch.ones_like(x), torch.zeros_like(x), torch.ones_like(x)
-    for k in range(1, _TERMS):
-        term = term * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * x)
-        sign = -1 if k // 2 % 2 else 1
-        even, odd = (even, odd + sign * term) if k % 2 else (even + sign * term, odd)
-    wave = even * torch.cos(x - shift) - odd * torch.sin(x - shift)
-    return wave * torch.sqrt(2 / (math.pi * x))
-
-
-def bessel_j0(self: Tensor) -> Tensor:
-    """Bessel's function of the first kind of order 0."""
-    return bessel(0, self)
-
-
-def bessel_j1(self: Tensor) -> Tensor:
-    """Bessel's function of the first kind of order 1, odd."""
-    return bessel(1, self)
 
 
 def spherical_bessel_j0(x: Tensor) -> Tensor:
@@ -153,8 +110,8 @@ def _between(low: Tensor, high: Tensor, bins: int) -> Tensor:
 
 
 SPECIAL_DECOMPOSITIONS: Final[Mapping[torch._ops.OperatorBase, Callable[..., object]]] = {
-    ATEN.special_bessel_j0.default: bessel_j0,
-    ATEN.special_bessel_j1.default: bessel_j1,
+    **BESSEL_DECOMPOSITIONS,
+    **GAMMA_DECOMPOSITIONS,
     ATEN.special_spherical_bessel_j0.default: spherical_bessel_j0,
     ATEN.histogram.bin_ct: histogram,
     ATEN.histogram.bins_tensor: histogram_of_edges,

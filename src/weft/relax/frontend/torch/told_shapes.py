@@ -1,8 +1,9 @@
 """Shapes that torch.export is told, of operators whose own way to find them it cannot take.
 
 To learn the shapes of ``aten.lstm.input`` torch runs its own decomposition, a Python loop over the
-steps, which makes a number of a symbolic length. Of least squares it says that they depend on data,
-which its usual driver's do not.
+steps, which makes a number of a symbolic length. To learn those of ``aten.cdist`` it asks whether
+there are more than 25 rows, as its kernels differ there. Of least squares it says that they depend
+on data, which its usual driver's do not.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _LAYERS: Final = (
     torch.ops.aten.lstm.input, torch.ops.aten.gru.input,
     torch.ops.aten.rnn_tanh.input, torch.ops.aten.rnn_relu.input,
 )  # fmt: skip
+_CDIST: Final = torch.ops.aten.cdist.default
 _KEYS: Final = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
 _LSTSQ: Final = torch.ops.aten.linalg_lstsq.default
 
@@ -41,6 +43,14 @@ def _recurrent(
     width = states[0].shape[-1] * (2 if bidirectional else 1)
     outputs = input.new_empty([*input.shape[:-1], width])
     return outputs, *[state.new_empty(state.shape) for state in states]
+
+
+def _cdist(
+    x1: torch.Tensor, x2: torch.Tensor, p: float = 2, compute_mode: int | None = None
+) -> torch.Tensor:
+    """A tensor of the shape of the distances between the rows of two tensors."""
+    batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    return x1.new_empty([*batch, x1.shape[-2], x2.shape[-2]])
 
 
 def _lstsq(
@@ -66,16 +76,17 @@ def _lstsq(
 
 @contextmanager
 def told_shapes() -> Iterator[None]:
-    """Within, torch deduces the shapes of recurrent layers without their steps, and of lstsq.
+    """Within, torch deduces the shapes of recurrent layers, distances and lstsq as told here.
 
     This changes torch's tables for the whole process: hold ``EXPORTING``.
     """
-    kept = [(layer, dict(layer.py_kernels), decomposition_table.get(layer)) for layer in _LAYERS]
+    told = {**dict.fromkeys(_LAYERS, _recurrent), _CDIST: _cdist}
+    kept = [(layer, dict(layer.py_kernels), decomposition_table.get(layer)) for layer in told]
     is_told = _LSTSQ in op_implementations_dict
     try:
-        for layer in _LAYERS:
-            _set_kernels(layer, {**layer.py_kernels, **dict.fromkeys(_KEYS, _recurrent)})
-            decomposition_table[layer] = _recurrent
+        for layer, shapes in told.items():
+            _set_kernels(layer, {**layer.py_kernels, **dict.fromkeys(_KEYS, shapes)})
+            decomposition_table[layer] = shapes
         if not is_told:
             op_implementations_dict[_LSTSQ] = _lstsq
         yield
