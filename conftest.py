@@ -29,7 +29,7 @@ gc.set_threshold(1_000_000, 5, 5)
 
 # A package that tests install: collected, its modules would register operators in every process.
 # The notebooks of weft course are no modules; tests/course runs them cell by cell.
-collect_ignore = ["tests/driver/acme_weft", "src/weft/data/course"]
+collect_ignore = ["tests/driver/acme_weft", "src/weft/data/course", "tests/compat/tutorials"]
 if find_spec("ray") is None:  # an extra that dev has not; the module imports it
     collect_ignore.append("src/weft/driver/cluster/machines.py")
 

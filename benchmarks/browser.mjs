@@ -1,43 +1,53 @@
-// node browser.mjs FOLDER PACKAGES SHAPE ROUNDS: times the model in FOLDER/weft and onnxruntime-web on
-// FOLDER/model.onnx in turns, on one thread; the figures go to FOLDER/figures.json.
-import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+// measured(...) on a page of benchmarks/browser.py: times the model in ./weft-N/ on N threads and, where
+// ./ort/ has onnxruntime-web, that on ./model.onnx, in turns.
+const TURN = 100, SAMPLE = 1; // milliseconds of a turn, and of the calls that are timed together at least
 
-const [folder, packages, extents, rounds] = process.argv.slice(2);
-const shape = extents.split(",").map(Number), size = shape.reduce((a, b) => a * b, 1);
-const dist = join(packages, "node_modules", "onnxruntime-web", "dist");
-const script = join(dist, "ort.wasm.bundle.min.mjs");
-const ort = await import(pathToFileURL(script));
-ort.env.wasm.numThreads = 1;
-ort.env.logLevel = "fatal";
-const { load } = await import(pathToFileURL(join(folder, "weft", "model.js")));
-const model = await load();
-const session = await ort.InferenceSession.create(new Uint8Array(readFileSync(join(folder, "model.onnx"))), {
-  executionProviders: ["wasm"], graphOptimizationLevel: "all",
-});
-const data = Float32Array.from({ length: size }, (_, i) => Math.sin(i * 1.7) / 2);
-const tensor = new ort.Tensor("float32", data, shape);
-const engines = {
-  weft: async () => model.run({ data, shape })[0].data,
-  peer: async () => Object.values(await session.run({ [session.inputNames[0]]: tensor }))[0].data,
-};
-const times = { weft: [], peer: [] }, results = {};
-for (let round = -2; round < Number(rounds); round++)
-  for (const [name, call] of Object.entries(engines)) {
-    const end = performance.now() + 100;
+async function weft(threads, data, shape) {
+  const { load } = await import(`./weft-${threads}/model.js`);
+  const model = await load({ threads });
+  const call = async () => model.run({ data, shape })[0].data;
+  return { call, threads: model.threads ?? 1, module: model.module };
+}
+
+async function peer(threads, data, shape) {
+  const ort = await import("./ort/ort.wasm.bundle.min.mjs");
+  ort.env.wasm.numThreads = threads;
+  ort.env.logLevel = "fatal";
+  const options = { executionProviders: ["wasm"], graphOptimizationLevel: "all" };
+  const session = await ort.InferenceSession.create("./model.onnx", options);
+  const inputs = { [session.inputNames[0]]: new ort.Tensor("float32", data, shape) };
+  const call = async () => Object.values(await session.run(inputs))[0].data;
+  return { call, threads: ort.env.wasm.numThreads };
+}
+
+/** Milliseconds of a call in a turn: a number for each sample of calls. */
+async function turn(engine) {
+  const times = [], end = performance.now() + TURN;
+  do {
+    const begin = performance.now();
+    let calls = 0, now;
     do {
-      const begin = performance.now();
-      results[name] = await call();
-      if (round >= 0) times[name].push(performance.now() - begin);
-    } while (performance.now() < end);
-  }
-let apart = 0;
-results.weft.forEach((value, i) => (apart = Math.max(apart, Math.abs(value - results.peer[i]))));
-const bytes = (...files) => files.reduce((sum, file) => sum + statSync(file).size, 0);
-writeFileSync(join(folder, "figures.json"), JSON.stringify({
-  ...times, apart, module: model.module,
-  weftBytes: bytes(join(folder, "weft", model.module), join(folder, "weft", "model.js")),
-  peerBytes: bytes(script, join(dist, "ort-wasm-simd-threaded.wasm")),
-}));
-process.exit(0);
+      engine.result = await engine.call();
+      calls += 1;
+    } while ((now = performance.now()) < begin + SAMPLE);
+    times.push((now - begin) / calls);
+  } while (performance.now() < end);
+  return times;
+}
+
+export async function measured({ shape, rounds, threads, hasPeer }) {
+  const size = shape.reduce((a, b) => a * b, 1);
+  const data = Float32Array.from({ length: size }, (_, i) => Math.sin(i * 1.7) / 2);
+  const engines = { weft: await weft(threads, data, shape) };
+  if (hasPeer) engines.peer = await peer(threads, data, shape);
+  const times = { weft: [], peer: [] };
+  for (let round = -2; round < rounds; round++)
+    for (const [name, engine] of Object.entries(engines)) {
+      const own = await turn(engine);
+      if (round >= 0) times[name].push(...own);
+    }
+  const [first, second] = Object.values(engines).map((engine) => engine.result);
+  const apart = second ? first.reduce((most, x, i) => Math.max(most, Math.abs(x - second[i])), 0) : null;
+  const counts = Object.values(engines).map((engine) => engine.threads);
+  return { ...times, apart, threads: counts, module: engines.weft.module, isolated: crossOriginIsolated };
+}

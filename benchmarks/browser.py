@@ -1,27 +1,32 @@
-"""Networks in WebAssembly: weft beside onnxruntime-web, on one thread of one node process.
+"""Networks in a browser: weft beside onnxruntime-web, on one thread and on two.
 
-    python -m benchmarks.browser [--only ResNet] [--rounds 15] [--npm FOLDER] [--relaxed]
+    python -m benchmarks.browser [--only ResNet] [--rounds 15] [--threads 2] [--npm FOLDER]
 
 Each network is exported to ONNX. weft compiles that file for the target ``wasm``; onnxruntime-web
-reads it as it is. Both are loaded in the same process, which gives them turns, round by round.
-Printed: the median of each engine's calls in milliseconds, ± half the distance of the quartiles;
-onnxruntime-web's time over weft's (above 1: weft is faster); the bytes of code that a page loads
-for each (the module and the script; weights are left out); how far the results are apart.
+reads it as it is. A page of headless Chromium loads both and gives them turns, round by round. The
+page is isolated (COOP and COEP headers), so that threads may share memory; each number of threads
+has a page of its own. By default the numbers are one and two, as far as this process has
+processors. Printed: the median of each engine's calls in milliseconds, ± half the distance of the
+quartiles; onnxruntime-web's time over weft's (above 1: weft is faster); the bytes of code that a
+page loads for each (the module and the scripts; weights are left out); how far results are apart.
 
-The package onnxruntime-web is installed by npm into a folder that the script makes, or taken from
-``--npm FOLDER``. ``--relaxed`` turns relaxed SIMD on, which node before version 22 has off.
+Needs Chromium and playwright. The package onnxruntime-web is installed by npm into a folder that
+the script makes, or taken from ``--npm FOLDER``; where there is neither, weft is timed alone.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
+import functools
+import http.server
 import math
 import shutil
 import subprocess
 import tempfile
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,11 +34,21 @@ from typing import Any, Final
 import weft
 from benchmarks import networks
 from benchmarks.options import chosen, positive, status_of
+from weft.support.config import usable_processors
 from weft.support.errors import UnsupportedError
 
 _SCRIPT: Final = Path(__file__).with_name("browser.mjs")
 _PACKAGE: Final = "onnxruntime-web@1"
+_FILES: Final = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
+_THREADS: Final = (1, 2)
 _SECONDS: Final = 900
+_PAGE: Final = """\
+<!doctype html><title>figures</title>
+<script type="module">
+import { measured } from "./browser.mjs";
+window.measured = measured;
+</script>
+"""
 
 
 @dataclass(frozen=True)
@@ -57,54 +72,128 @@ NETWORKS: Final = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What node measured on one network: milliseconds of every call, bytes of code, difference."""
+    """What a page measured on one network with so many threads.
 
+    Attributes:
+        threads: of each engine, as the page counted them.
+        weft, peer: milliseconds of samples of calls; the peer's are none where it is not there.
+        code: bytes of code of each.
+        difference: how far results are apart; None without a peer.
+        is_isolated: whether the page might share memory.
+    """
+
+    threads: Sequence[int]
     weft: Sequence[float]
     peer: Sequence[float]
     code: tuple[int, int]
-    difference: float
+    difference: float | None
+    is_isolated: bool
 
     @property
-    def ratio(self) -> float:
+    def ratio(self) -> float | None:
         """The peer's median over weft's."""
-        return _median(self.peer) / _median(self.weft)
+        return _median(self.peer) / _median(self.weft) if self.peer else None
 
 
-def install(folder: Path) -> Path:
-    """The folder of the package, from npm; UnsupportedError where it cannot be had."""
+class Isolated(http.server.SimpleHTTPRequestHandler):
+    """Serves files, to pages that may share memory between threads; logs nothing."""
+
+    def end_headers(self) -> None:
+        """The headers that isolate a page."""
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def install(folder: Path) -> Path | None:
+    """The folder of the package, from npm; None where it cannot be had."""
     npm = shutil.which("npm")
-    if npm is None:
-        raise UnsupportedError("benchmarks.browser needs npm, or --npm FOLDER with node_modules")
     (folder / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+    command = [npm or "npm", "install", "--no-audit", "--no-fund", _PACKAGE]
     try:
-        subprocess.run(
-            [npm, "install", "--no-audit", "--no-fund", _PACKAGE],
-            cwd=folder, capture_output=True, check=True, timeout=_SECONDS,
-        )  # fmt: skip
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        raise UnsupportedError(
-            f"benchmarks.browser: npm cannot install {_PACKAGE} ({error}); install it elsewhere "
-            "and give its folder as --npm"
-        ) from error
+        subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=_SECONDS)
+    except (OSError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        print(f"npm cannot install {_PACKAGE} ({error}): weft is timed alone; --npm FOLDER has it")
+        return None
     return folder
 
 
-def measure(network: Network, packages: Path, rounds: int, relaxed: bool) -> Figures:
-    """Compile one network, and let node time it."""
-    with tempfile.TemporaryDirectory(prefix="weft-browser-") as name:
-        folder = Path(name)
-        onnx = _exported(network, folder)
-        weft.compile(str(onnx), target="wasm").save(folder / "weft")
-        flags = ["--experimental-wasm-relaxed-simd"] if relaxed else []
-        shape = ",".join(map(str, network.shape))
-        command = ["node", *flags, str(_SCRIPT), str(folder), str(packages), shape, str(rounds)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+def prepare(network: Network, packages: Path | None, threads: Sequence[int], folder: Path) -> None:
+    """Put into a folder what the pages of a network load."""
+    shutil.copy(_SCRIPT, folder)
+    (folder / "index.html").write_text(_PAGE, encoding="utf-8")
+    onnx = _exported(network, folder)
+    for count in threads:
+        target = f"wasm -num-cores={count}" if count > 1 else "wasm"
+        weft.compile(str(onnx), target=target).save(folder / f"weft-{count}")
+    if packages is not None:
+        dist = packages / "node_modules" / "onnxruntime-web" / "dist"
+        (folder / "ort").mkdir()
+        for name in _FILES:
+            shutil.copy(dist / name, folder / "ort")
+
+
+def measure(
+    network: Network, threads: int, rounds: int, folder: Path, address: str, browser: Any
+) -> Figures:
+    """Open a page on a folder that was prepared, and let it time the network."""
+    page = browser.new_page()
+    try:
+        page.set_default_timeout(1000 * _SECONDS)
+        page.goto(address)
+        page.wait_for_function("typeof measured === 'function'")
+        row = page.evaluate(
+            "(given) => measured(given)",
+            {
+                "shape": list(network.shape),
+                "rounds": rounds,
+                "threads": threads,
+                "hasPeer": (folder / "ort").is_dir(),
+            },
         )
-        if done.returncode:
-            raise UnsupportedError(f"{network.name}: node failed: {done.stderr.strip()[:400]}")
-        row = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
-    return Figures(row["weft"], row["peer"], (row["weftBytes"], row["peerBytes"]), row["apart"])
+    finally:
+        page.close()
+    own = folder / f"weft-{threads}"
+    scripts = [own / row["module"], *own.glob("*.js")]
+    peers = [folder / "ort" / name for name in _FILES if (folder / "ort").is_dir()]
+    code = (_bytes(scripts), _bytes(peers))
+    return Figures(
+        row["threads"], row["weft"], row["peer"], code, row["apart"], row["isolated"]
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The address at which a server offers a folder."""
+    handler = functools.partial(Isolated, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """A headless browser; UnsupportedError where there is none."""
+    path = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only here
+    except ImportError as error:
+        raise UnsupportedError("benchmarks.browser needs playwright") from error
+    if path is None:
+        raise UnsupportedError("benchmarks.browser needs chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 def _exported(network: Network, folder: Path) -> Path:
@@ -119,6 +208,10 @@ def _exported(network: Network, folder: Path) -> Path:
     return path
 
 
+def _bytes(files: Sequence[Path]) -> int:
+    return sum([file.stat().st_size for file in files])
+
+
 def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
@@ -129,28 +222,45 @@ def _spread(values: Sequence[float]) -> float:
     return 50 * distance / _median(values)
 
 
+def _line(network: Network, threads: int, row: Figures) -> str:
+    """A row of the table."""
+    cells = [f"{_median(v):.2f} ±{_spread(v):2.0f} %" if v else "-" for v in (row.weft, row.peer)]
+    ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
+    code = [f"{size / 1000:.0f}" if size else "-" for size in row.code]
+    apart = "" if row.difference is None else f"  apart {row.difference:.0e}"
+    return (
+        f"{network.name:18}{threads:>8}{cells[0]:>16}{cells[1]:>16}{ratio:>7}{code[0]:>9}"
+        f"{code[1]:>8}{apart}"
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     """Measure the chosen networks, and print a table."""
-    if shutil.which("node") is None:
-        raise UnsupportedError("benchmarks.browser needs node")
-    rows = []
-    print(f"{'network':18}{'weft ms':>16}{'ort-web ms':>16}{'ratio':>7}{'weft kB':>9}{'ort kB':>8}")
-    with tempfile.TemporaryDirectory(prefix="weft-npm-") as folder:
-        packages = options.npm or install(Path(folder))
+    most = usable_processors()
+    threads = options.threads or [count for count in _THREADS if count <= most]
+    if not options.threads and len(threads) < len(_THREADS):
+        print(f"this process has {most} processor: two threads are left out (--threads 2)")
+    ratios: dict[int, list[float]] = {count: [] for count in threads}
+    with tempfile.TemporaryDirectory(prefix="weft-npm-") as name, chromium() as browser:
+        packages = options.npm or install(Path(name))
+        print(
+            f"{'network':18}{'threads':>8}{'weft ms':>16}{'ort-web ms':>16}{'ratio':>7}"
+            f"{'weft kB':>9}{'ort kB':>8}"
+        )
         for network in chosen(NETWORKS, options.only):
-            row = measure(network, packages, options.rounds, options.relaxed)
-            rows.append(row.ratio)
-            cells = [f"{_median(v):.2f} ±{_spread(v):2.0f} %" for v in (row.weft, row.peer)]
-            code = "".join(
-                [f"{size / 1000:>{w}.0f}" for size, w in zip(row.code, (9, 8), strict=True)]
-            )
-            print(
-                f"{network.name:18}{cells[0]:>16}{cells[1]:>16}{row.ratio:>7.2f}{code}"
-                f"  apart {row.difference:.0e}",
-                flush=True,
-            )
-    mean = math.exp(sum([math.log(ratio) for ratio in rows]) / len(rows))
-    print(f"geometric mean of {len(rows)} ratios: {mean:.2f}")
+            with tempfile.TemporaryDirectory(prefix="weft-browser-") as place:
+                prepare(network, packages, threads, Path(place))
+                with serving(Path(place)) as address:
+                    for count in threads:
+                        row = measure(
+                            network, count, options.rounds, Path(place), address, browser
+                        )  # fmt: skip
+                        ratios[count] += [] if row.ratio is None else [row.ratio]
+                        print(_line(network, count, row), flush=True)
+    for count, own in ratios.items():
+        if own:
+            mean = math.exp(sum([math.log(ratio) for ratio in own]) / len(own))
+            print(f"geometric mean of {len(own)} ratios with threads={count}: {mean:.2f}")
     return 0
 
 
@@ -160,9 +270,11 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="rows with this text")
     parser.add_argument("--rounds", type=positive, default=15, metavar="N", help="turns of each")
     parser.add_argument(
+        "--threads", type=positive, action="append", metavar="N", help="several may be given"
+    )
+    parser.add_argument(
         "--npm", type=Path, metavar="FOLDER", help="has node_modules/onnxruntime-web"
     )
-    parser.add_argument("--relaxed", action="store_true", help="with relaxed SIMD")
     return status_of(lambda: run(parser.parse_args()))
 
 

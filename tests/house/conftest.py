@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "tests", "examples", "benchmarks", "docs")
 USERS_PROGRAMS = {  # in users' style: no modules, but programs and notebooks' cells
+    Path("tests/compat/tutorials"),
     Path("tests/course/programs"),
     Path("src/weft/data/course"),
 }

@@ -31,3 +31,17 @@ def output_of(
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def run_file(path: Path, cwd: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    """Run a file as a program of its own, with ``cwd`` as its folder, and keep what it says."""
+    paths = os.pathsep.join([str(Path(entry).resolve()) for entry in sys.path])
+    return subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": paths},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )

@@ -18,9 +18,9 @@ from weft.meta_schedule.feature_extractor import (
     PyFeatureExtractor,
     RandomFeatureExtractor,
 )
-from weft.meta_schedule.feature_extractor.numbers import bounds_of, coefficient_of
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.target import Target
+from weft.tir.store_features.numbers import bounds_of, coefficient_of
 
 LLVM = SimpleNamespace(target=Target("llvm"), mod=None)
 ACCESS = 57

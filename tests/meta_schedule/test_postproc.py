@@ -166,6 +166,38 @@ def test_fast_memory_has_a_size(capacity, fits):
     assert part.apply(sch) is fits
 
 
+@pytest.mark.parametrize(("iterations", "fits"), [((0, 0), True), ((0, 1), False)])
+def test_fast_memory_for_several_iterations_counts(iterations, fits):
+    """A row of 16 floats, and two of them where the next is copied while one is read."""
+    part = postproc.VerifyVTCMLimit()
+    sch = tir.Schedule(product(16))
+    target = weft.target.hexagon("v68", vtcm_capacity=100)
+    design_spaces.context(sch.mod, target, postprocs=[part])
+    rows = sch.get_loops("C")[0]
+    sch.compute_at(sch.cache_read("C", 0, "global.vtcm"), rows)
+    sch.annotate(rows, "software_pipeline_stage", list(iterations))
+    sch.annotate(rows, "software_pipeline_order", [0, 1])
+    assert part.apply(sch) is fits
+
+
+@pytest.mark.parametrize(
+    ("read", "asynchronous", "fits"),
+    [(0, [0], True), (1, [0], False), (1, [], True)],
+    ids=["row", "column", "column, not beside"],
+)
+def test_copies_beside_the_computation_go_through_memory_in_order(read, asynchronous, fits):
+    sch = tir.Schedule(product(16))
+    _, columns, _ = sch.get_loops("C")
+    sch.compute_at(sch.cache_read("C", read, "global.vtcm"), columns)
+    sch.annotate(columns, "software_pipeline_stage", [0, 1])
+    sch.annotate(columns, "software_pipeline_order", [0, 1])
+    sch.annotate(columns, "software_pipeline_async_stages", asynchronous)
+    before = sch.mod
+    part = postproc.DisallowAsyncStridedMemCopy()
+    assert applied(part, sch, weft.target.hexagon("v68")) is fits
+    assert sch.mod is before
+
+
 @pytest.mark.parametrize("kind", ["llvm", "vnni", "cuda", "cuda-tensorcore", "hexagon"])
 def test_kinds_have_postprocessors(kind):
     assert isinstance(ms.Postproc.create(kind)[0], postproc.DisallowDynamicLoop)

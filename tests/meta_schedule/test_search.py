@@ -296,7 +296,7 @@ def test_what_a_scheduler_needs():
         )
     with pytest.raises(IRValueError, match="needs a mod, a space_generator and a search_strategy"):
         tuned(ms.task_scheduler.RoundRobin(), [ms.TuneContext(product())])
-    with pytest.raises(IRValueError, match="Nothing.next_task_id: a task scheduler must have it"):
+    with pytest.raises(IRValueError, match="Nothing: next_task_id is not defined, which a task"):
         tuned(
             type("Nothing", (ms.task_scheduler.PyTaskScheduler,), {})(), [context("replay-trace")]
         )

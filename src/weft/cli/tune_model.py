@@ -37,6 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine", metavar="KIND",
         help="only machines of the cluster with a resource of this name",
     )  # fmt: skip
+    parser.add_argument(
+        "--collect", type=Path, metavar="FILE",
+        help="add each trial of a kernel, with features of its program, to FILE",
+    )  # fmt: skip
+    parser.add_argument(
+        "--learn-from", type=Path, metavar="FILE",
+        help="try first what a model expects to be fast that learns from a file of --collect",
+    )  # fmt: skip
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
 
 
@@ -53,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
         num_threads=options.threads,
         ray=options.ray,
         machine=options.machine,
+        collect=options.collect,
+        learn_from=options.learn_from,
     )
     if suffix == ".so":
         model.export_library(str(options.output))

@@ -29,7 +29,7 @@ def digits_of(
     indices: Sequence[PrimExpr], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[Digit] | None:
     """The digit that each index is, if they are all digits of all axes, each once; else None."""
-    digits = [digit for index in indices if (digit := _digit(index, axes, shape)) is not None]
+    digits = [digit for index in indices if (digit := digit_of(index, axes, shape)) is not None]
     if len(digits) != len(indices):
         return None
     for axis, extent in enumerate(shape):
@@ -43,14 +43,14 @@ def digits_of(
     return digits
 
 
-def _digit(index: PrimExpr, axes: Sequence[Var], shape: Sequence[int]) -> Digit | None:
+def digit_of(index: PrimExpr, axes: Sequence[Var], shape: Sequence[int]) -> Digit | None:
     """The digit that an index is; None if it is none, or one that an axis has only in part."""
     if isinstance(index, Var):
         positions = [position for position, axis in enumerate(axes) if axis is index]
         return Digit(positions[0], 1, shape[positions[0]]) if positions else None
     if not isinstance(index, (FloorDiv, FloorMod)) or not isinstance(index.b, IntImm):
         return None
-    inner, by = _digit(index.a, axes, shape), index.b.value
+    inner, by = digit_of(index.a, axes, shape), index.b.value
     if inner is None or by < 1 or inner.extent % by:
         return None
     if isinstance(index, FloorMod):

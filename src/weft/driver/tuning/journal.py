@@ -71,7 +71,7 @@ class Journal:
             return
         row = {"format": _FORMAT, "place": self._place, **asdict(entry)}
         try:
-            _append(self._path, json.dumps(row).encode() + b"\n")
+            append_line(self._path, json.dumps(row).encode() + b"\n")
         except OSError as error:
             problem = f"tune: the trial cannot be written to {self._path}: {error.strerror}"
             if not self._has_written:
@@ -87,8 +87,8 @@ class Journal:
         return (entry for place, entry in entries_of(self._path) if place == self._place)
 
 
-def _append(path: Path, line: bytes) -> None:
-    """Write a line behind what is there; a line that a kill or a full disk cut off is ended."""
+def append_line(path: Path, line: bytes) -> None:
+    """Write a line behind what is there; one that a kill or a full disk cut off is ended first."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         size = os.fstat(descriptor).st_size

@@ -1,8 +1,9 @@
 """The search for one kernel: from the default, change one answer at a time, keep what is faster.
 
 The answers to each choice are ordered by the cost model, so those that it thinks next best are
-tried first, over all choices. Once an answer is kept, the other choices are asked again. In the
-end two answers are changed at once, of those that alone made the kernel hardly slower.
+tried first, over all choices; those of which a learned model expects something go before. Once an
+answer is kept, the other choices are asked again. In the end two answers are changed at once, of
+those that alone made the kernel hardly slower.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Search:
     taken: Taken = field(default_factory=dict)
     """The answers of the fastest form; none are those of the default."""
     offered: dict[str, list[str]] = field(default_factory=dict)
+    expected: dict[tuple[str, str], float] = field(default_factory=dict)
+    """What a learned model expects of answers, the less the faster; without one it is empty."""
     trials: int = 0
     since: int = 0
     """Trials since the last gain."""
@@ -69,13 +72,29 @@ class Search:
         """Note that the trial of a form has begun."""
         self._begun.add(_key(taken))
 
-    def _near(self) -> Iterator[Taken]:
-        """The fastest form with one answer changed, what the cost model prefers first."""
+    def changes(self) -> list[tuple[str, str]]:
+        """Answers to choices, in the order in which they are tried."""
         longest = max([len(answers) for answers in self.offered.values()], default=0)
-        for rank in range(longest):
-            for name, answers in self.offered.items():
-                if rank < len(answers):
-                    yield _changed(self.taken, name, answers[rank], answers)
+        by_rank = [
+            (name, answers[rank])
+            for rank in range(longest)
+            for name, answers in self.offered.items()
+            if rank < len(answers)
+        ]
+        return sorted(by_rank, key=lambda change: self.expected.get(change, float("inf")))
+
+    def ranks(self, taken: Mapping[str, str]) -> list[tuple[int, int]]:
+        """For each answer its place in the cost model's order, and the number of answers."""
+        return [
+            (answers.index(answer), len(answers))
+            for name, answer in taken.items()
+            if answer in (answers := self.offered.get(name, []))
+        ]
+
+    def _near(self) -> Iterator[Taken]:
+        """The fastest form with one answer changed."""
+        for name, answer in self.changes():
+            yield _changed(self.taken, name, answer, self.offered[name])
 
     def _pairs(self) -> Iterator[Taken]:
         """The fastest form with two answers changed that alone lost little, the fastest first."""

@@ -23,6 +23,7 @@ from weft.support.errors import IRValueError
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
 from weft.tir.size_hints import likely_size, size_hints_of
+from weft.tir.store_features.rows import store_features
 
 _BATCH: Final = 0.004
 """Seconds of the calls that are timed together."""
@@ -125,6 +126,13 @@ class Bench:
         ]
         first, second = (min(column) for column in zip(*times, strict=True))
         return first, second
+
+    def describe(self, taken: Mapping[str, str]) -> list[list[float]]:
+        """The features of the kernel's program with these answers (``weft.tir.store_features``)."""
+        with deciding(Decisions(taken)):
+            decided = self._decided()
+        functions = {v: f for v, f in decided.functions.items() if isinstance(f, PrimFunc)}
+        return store_features(IRModule(functions))
 
     def _default(self) -> Form:
         """The form without answers, compiled if this process did not do so before."""

@@ -73,6 +73,11 @@ class TrialMachines:
         default, tuned = self._ask("compare", kernel, dict(taken), rounds)
         return default, tuned
 
+    def describe(self, kernel: Kernel, taken: Mapping[str, str]) -> list[list[float]]:
+        """As ``TrialProcess.describe``, on some machine. Raises NoMachineError if there is none."""
+        features: list[list[float]] = self._ask("describe", kernel, dict(taken))
+        return features
+
     def _ask(self, method: str, *arguments: object) -> Any:
         try:
             return self._machines.submit(method, *arguments).result()

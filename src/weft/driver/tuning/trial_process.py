@@ -74,6 +74,11 @@ class TrialProcess:
         answer = self._ask(kernel, {"taken": dict(taken), "rounds": rounds})
         return float(answer["default"]), float(answer["tuned"])
 
+    def describe(self, kernel: Kernel, taken: Mapping[str, str]) -> list[list[float]]:
+        """The features of a kernel's program with these answers. Raises TrialFailedError."""
+        features: list[list[float]] = self._ask(kernel, {"describe": dict(taken)})["features"]
+        return features
+
     def close(self) -> None:
         """End the process."""
         if self._process is not None:

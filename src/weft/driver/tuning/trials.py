@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from weft.driver.cluster.errors import NoMachineError
 from weft.driver.tuning.journal import Entry, Journal
 from weft.driver.tuning.kernels import Kernel
+from weft.driver.tuning.observers import Observer
 from weft.driver.tuning.search import Search, Taken
 from weft.driver.tuning.trial_process import TrialFailedError
 
@@ -40,6 +41,10 @@ class MakesTrials(Protocol):
         """The microseconds of the default and of a form, measured in turn."""
         ...
 
+    def describe(self, kernel: Kernel, taken: Mapping[str, str]) -> list[list[float]]:
+        """The features of a kernel's program with these answers."""
+        ...
+
     def close(self) -> None:
         """End it."""
         ...
@@ -59,10 +64,12 @@ def make_trials(
     maker: MakesTrials,
     deadline: float,
     show: Callable[[str], None],
+    observers: Sequence[Observer] = (),
 ) -> None:
     """Make trials until the deadline, or until no kernel promises anything.
 
-    If no machine is left to make them, there is a warning, and what was found is kept.
+    Observers see each trial that is made, not those that the journal has. If no machine is left to
+    make them, there is a warning, and what was found is kept.
     """
     running: dict[Future[_Measured | None], tuple[Search, Taken]] = {}
     try:
@@ -70,10 +77,10 @@ def make_trials(
             _begin_some(searches, journal, maker, running)
             if not running:
                 return
-            _learn_some(journal, running)
+            _learn_some(journal, running, observers)
             show(_line(searches, deadline - time.monotonic()))
         while running:
-            _learn_some(journal, running)
+            _learn_some(journal, running, observers)
     except NoMachineError as error:
         warnings.warn(f"tune: the search ends here: {error}", stacklevel=2)
 
@@ -111,7 +118,9 @@ def _measured(search: Search, taken: Taken, maker: MakesTrials) -> _Measured | N
 
 
 def _learn_some(
-    journal: Journal, running: dict[Future[_Measured | None], tuple[Search, Taken]]
+    journal: Journal,
+    running: dict[Future[_Measured | None], tuple[Search, Taken]],
+    observers: Sequence[Observer],
 ) -> None:
     """Wait for a trial, and learn from all that have ended."""
     ended, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -124,7 +133,10 @@ def _learn_some(
             if measured.default is not None:
                 search.remeasured(measured.default)
             search.learn(taken, measured.microseconds, measured.offered)
-        journal.add(entry_of(search, taken, measured.microseconds if measured else None))
+        microseconds = measured.microseconds if measured else None
+        journal.add(entry_of(search, taken, microseconds))
+        for observer in observers:
+            observer.see(search, taken, microseconds)
 
 
 def entry_of(search: Search, taken: Mapping[str, str], microseconds: float | None) -> Entry:

@@ -23,14 +23,17 @@ import numpy as np
 from weft.codegen.backend import backend_of
 from weft.codegen.cache import cache_folder, source_digest
 from weft.dlight.decisions import GRAPH, using
+from weft.driver import learned
 from weft.driver.cluster.errors import NoMachineError
 from weft.driver.compile import compile as compile_model
 from weft.driver.progress import Progress
 from weft.driver.size_hints import checked_size_hints, with_size_hints
 from weft.driver.sources import import_model, request_of
+from weft.driver.tuning.collection import Collection, samples_of
 from weft.driver.tuning.journal import Journal
 from weft.driver.tuning.kernels import Kernel, kernels_of, stages
 from weft.driver.tuning.layers import ALGORITHM_CHOICES, layers_of
+from weft.driver.tuning.observers import Collector, Draft, Observer, Predicts
 from weft.driver.tuning.report import TunedKernel, TuningReport
 from weft.driver.tuning.search import Search
 from weft.driver.tuning.trial import Clock, clock_of, random_arguments, shortest
@@ -70,6 +73,8 @@ def tune(
     database: str | Path | None = "",
     ray: str | None = None,
     machine: str | None = None,
+    collect: str | Path | None = None,
+    learn_from: str | Path | None = None,
     **options: object,
 ) -> CompiledModel:
     """Search for faster kernels of a model for some minutes, and compile it with them.
@@ -83,6 +88,9 @@ def tune(
         ray: the address of a Ray cluster whose machines make the trials; "auto" is the one that
             this machine belongs to. None: a process here makes them.
         machine: only machines with a resource of this name (``weft.driver.cluster.Machines``).
+        collect: a file to which each trial of a kernel is added, with features of its program.
+        learn_from: such a file. Trees learn from it which forms to try first (needs the package
+            xgboost). It may be the same file: it is read when the search begins.
 
     Returns:
         The model, as ``weft.compile`` returns it; ``tuning`` is a TuningReport.
@@ -99,9 +107,11 @@ def tune(
     begin = time.monotonic()
     module = _module(model, example_inputs, dynamic_shapes, size_hints, options)
     journal = Journal(_path(database), _place(resolved, num_threads))
+    order = None if learn_from is None else learned.LearnedOrder(samples_of(learn_from))
     maker = _maker(resolved, num_threads, ray, machine)
     with closing(maker), Progress(f"tuning {type(model).__name__}") as progress:
-        searching = _Searching(maker, journal, progress.stage, begin + 60 * minutes)
+        observers = _observers(maker, collect, order)
+        searching = _Searching(maker, journal, progress.stage, begin + 60 * minutes, observers)
         layers = searching.searched(_layers(module, resolved), _FOR_LAYERS)
         graph = {name: answer for row in layers.values() for name, answer in row.taken.items()}
         with using({GRAPH: graph}):
@@ -125,10 +135,15 @@ class _Searching:
     """Searches for layers or kernels until a deadline, or until Ctrl-C."""
 
     def __init__(
-        self, maker: MakesTrials, journal: Journal, show: Callable[[str], None], deadline: float
+        self,
+        maker: MakesTrials,
+        journal: Journal,
+        show: Callable[[str], None],
+        deadline: float,
+        observers: Sequence[Observer],
     ) -> None:
         self._maker, self._journal, self._show = maker, journal, show
-        self._deadline = deadline
+        self._deadline, self._observers = deadline, observers
         self._searches: dict[bytes, Search] = {}
 
     def searched(self, kernels: Sequence[Kernel], share: float = 1.0) -> dict[bytes, TunedKernel]:
@@ -138,7 +153,14 @@ class _Searching:
         now = time.monotonic()
         deadline = now + share * (self._deadline - now)
         try:
-            make_trials([*searches.values()], self._journal, self._maker, deadline, self._show)
+            make_trials(
+                [*searches.values()],
+                self._journal,
+                self._maker,
+                deadline,
+                self._show,
+                self._observers,
+            )
         except KeyboardInterrupt:
             self._deadline = 0.0  # what was found is kept; nothing more is searched
         settling = {
@@ -158,6 +180,14 @@ class _Searching:
 def _as_before(rows: Mapping[bytes, TunedKernel]) -> dict[bytes, TunedKernel]:
     """The rows if nothing that was found is used."""
     return {key: row._replace(tuned=row.default, taken={}) for key, row in rows.items()}
+
+
+def _observers(
+    maker: MakesTrials, collect: str | Path | None, order: Predicts | None
+) -> list[Observer]:
+    """What looks on at the search."""
+    observers: list[Observer] = [] if order is None else [Draft(order, maker)]
+    return observers if collect is None else [*observers, Collector(Collection(collect), maker)]
 
 
 def _maker(

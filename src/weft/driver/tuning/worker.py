@@ -2,7 +2,8 @@
 
 A job ``{"kernel": ..., "module": ..., ...}`` brings what ``Bench`` needs for a kernel,
 ``{"kernel": ..., "taken": {...}}`` asks for a trial of it, one with ``"rounds"`` for a comparison
-with the default. Whatever goes wrong in a trial ends at most this process.
+with the default, ``{"kernel": ..., "describe": {...}}`` for the features of a form. Whatever goes
+wrong in a trial ends at most this process.
 """
 
 from __future__ import annotations
@@ -44,5 +45,7 @@ def _answer(job: Mapping[str, Any], benches: dict[str, Bench]) -> dict[str, obje
     if "rounds" in job:
         default, tuned = bench.compare(job["taken"], job["rounds"])
         return {"default": default, "tuned": tuned}
+    if "describe" in job:
+        return {"features": bench.describe(job["describe"])}
     timing = bench.trial(job["taken"])
     return {"microseconds": timing.microseconds, "offered": timing.offered}

@@ -16,6 +16,7 @@ from weft.meta_schedule.cost_model.base import CostModel
 from weft.meta_schedule.cost_model.training_data import (
     Matrix,
     TrainingData,
+    collected,
     costs_of,
     read_data,
     task_of,
@@ -24,7 +25,9 @@ from weft.meta_schedule.cost_model.training_data import (
 from weft.meta_schedule.feature_extractor.base import FeatureExtractor
 from weft.meta_schedule.protocols import Context
 from weft.meta_schedule.runner.base import RunnerResult
+from weft.support.errors import IRValueError
 from weft.support.files import write_whole
+from weft.tir.store_features.rows import USUAL_LAYOUT
 
 LEAST_WEIGHT: Final = 0.1
 """How much the error of a candidate weighs that takes very long: the fastest weighs 1 more."""
@@ -97,6 +100,25 @@ class LearnedModel(CostModel):
             return
         features = self._features(context, candidates)
         self.data.add(task_of(context), features, costs_of(results))
+        self._train_if_grown()
+
+    def learn_from(self, path: str | Path) -> None:
+        """Add what ``weft tune --collect`` wrote, a task for each kernel, and train.
+
+        The features of that file are those of ``PerStoreFeature()``, so the model needs this
+        extractor. Raises IRValueError if it has another one.
+        """
+        if getattr(self.extractor, "feature_vector_length", None) != USUAL_LAYOUT.length:
+            raise IRValueError(
+                f"{type(self).__name__}.learn_from: expected the extractor PerStoreFeature(), of "
+                f"whose features {path} consists, found {self.extractor}"
+            )
+        for name, features, costs in collected(path):
+            self.data.add(name, features, costs)
+        self._train_if_grown()
+
+    def _train_if_grown(self) -> None:
+        """Train if there are enough measurements, and enough new ones."""
         size = self.data_size
         has_few = size - self.last_train_size < self.last_train_size / _GROWTH
         if size < self.num_warmup_samples or (self.adaptive_training and has_few):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 from zipfile import BadZipFile
@@ -12,10 +12,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray as NumpyArray
 
+from weft.driver.tuning.collection import Sample, samples_of
 from weft.ir.structural import structural_digest
 from weft.meta_schedule.protocols import Context
 from weft.meta_schedule.runner.base import RunnerResult
 from weft.support.errors import IRValueError
+from weft.tir.store_features.rows import USUAL_LAYOUT
 
 Matrix: TypeAlias = NumpyArray[np.floating[Any]]
 FAILED: Final = 1e10
@@ -90,6 +92,28 @@ def costs_of(results: Sequence[RunnerResult]) -> Matrix:
         for result in results
     ]
     return np.maximum(np.array(costs, np.float64), _LEAST)
+
+
+def collected(path: str | Path) -> Iterator[tuple[str, list[Matrix], Matrix]]:
+    """Each kernel that ``weft tune --collect`` wrote: its digest, matrices and seconds.
+
+    Each time is scaled by that of the default that was measured beside it, so what was measured in
+    a busy moment counts as it would have in a quiet one.
+    """
+    kernels: dict[str, list[Sample]] = {}
+    for sample in samples_of(path):
+        kernels.setdefault(sample.kernel, []).append(sample)
+    for name, samples in kernels.items():
+        usual = float(np.mean([sample.default for sample in samples])) * 1e-6
+        costs = [
+            FAILED if item.microseconds is None else usual * item.microseconds / item.default
+            for item in samples
+        ]
+        matrices = [
+            np.array(sample.features, np.float32).reshape(-1, USUAL_LAYOUT.length)
+            for sample in samples
+        ]
+        yield name, matrices, np.maximum(np.array(costs), _LEAST)
 
 
 def write_data(file: BinaryIO, data: TrainingData, **arrays: NumpyArray[Any]) -> None:

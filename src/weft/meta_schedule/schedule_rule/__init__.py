@@ -7,6 +7,9 @@ from weft.meta_schedule.schedule_rule.auto_inline import AutoInline, InlineConst
 from weft.meta_schedule.schedule_rule.base import PyScheduleRule, ScheduleRule
 from weft.meta_schedule.schedule_rule.cross_thread_reduction import CrossThreadReduction
 from weft.meta_schedule.schedule_rule.multi_level_tiling import MultiLevelTiling
+from weft.meta_schedule.schedule_rule.multi_level_tiling_tensor_core import (
+    MultiLevelTilingTensorCore,
+)
 from weft.meta_schedule.schedule_rule.multi_level_tiling_wide_vector import (
     MultiLevelTilingWideVector,
 )
@@ -25,6 +28,7 @@ __all__ = [
     "CrossThreadReduction",
     "InlineConstantScalars",
     "MultiLevelTiling",
+    "MultiLevelTilingTensorCore",
     "MultiLevelTilingWideVector",
     "MultiLevelTilingWithIntrin",
     "ParallelizeVectorizeUnroll",

@@ -12,6 +12,9 @@ from weft.meta_schedule.schedule_rule.auto_inline import AutoInline, InlineConst
 from weft.meta_schedule.schedule_rule.base import ScheduleRule
 from weft.meta_schedule.schedule_rule.cross_thread_reduction import CrossThreadReduction
 from weft.meta_schedule.schedule_rule.multi_level_tiling import MultiLevelTiling
+from weft.meta_schedule.schedule_rule.multi_level_tiling_tensor_core import (
+    MultiLevelTilingTensorCore,
+)
 from weft.meta_schedule.schedule_rule.multi_level_tiling_wide_vector import (
     MultiLevelTilingWideVector,
 )
@@ -21,6 +24,7 @@ from weft.meta_schedule.schedule_rule.multi_level_tiling_with_intrin import (
 from weft.meta_schedule.schedule_rule.parallel_vectorize_unroll import ParallelizeVectorizeUnroll
 from weft.meta_schedule.schedule_rule.random_compute_location import RandomComputeLocation
 from weft.meta_schedule.schedule_rule.reuse_type import ReuseType
+from weft.tensor_intrin.cuda import get_wmma_intrin_group
 from weft.tir.tensor_intrinsic import TensorIntrin
 
 _RESULTS: Final = ReuseType("may", (1, 2), "global")
@@ -108,8 +112,22 @@ def for_gpu() -> list[ScheduleRule]:
 
 
 def for_tensor_cores() -> list[ScheduleRule]:
-    """The rules of GPUs with tensor cores."""
-    return for_gpu()
+    """The rules of GPUs with tensor cores: products of float16, then those of all GPUs."""
+    custom, *others = for_gpu()
+    fragments = MultiLevelTilingTensorCore(
+        [
+            get_wmma_intrin_group("shared", "shared", "float16", dtype, is_transposed)
+            for dtype in ("float16", "float32")
+            for is_transposed in (False, True)
+        ],
+        _GPU_TILES,
+        tile_binds=["blockIdx.y", "blockIdx.x", "threadIdx.y"],
+        max_innermost_factor=4,
+        vector_load_lens=[1, 2, 3, 4, 8, 16],
+        reuse_read=ReuseType("must", (4,), "shared"),
+        reuse_write=ReuseType("must", (2,), "shared"),
+    )
+    return [custom, fragments, *others]
 
 
 def for_hexagon() -> list[ScheduleRule]:

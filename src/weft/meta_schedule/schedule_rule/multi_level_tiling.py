@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from weft.meta_schedule import block_questions
 from weft.meta_schedule.access_pattern import is_write_cache
@@ -126,7 +126,7 @@ class MultiLevelTiling(ScheduleRule):
 
     def _tilings(self, tiling: Tiling) -> list[Tiling]:
         """All ways to go on from a block that is not tiled yet."""
-        return _each([tiling], self._tile, self._reuse_writes, self._reuse_reads, self._pipeline)
+        return each([tiling], self._tile, self._reuse_writes, self._reuse_reads, self._pipeline)
 
     # ---- tiles
 
@@ -251,8 +251,11 @@ class MultiLevelTiling(ScheduleRule):
         return [tiling, *pipelined(tiling, levels[0], self._stages)]
 
 
-def _each(tilings: list[Tiling], *steps: Callable[[Tiling], list[Tiling]]) -> list[Tiling]:
-    """All results of the steps, each applied to all results of the one before."""
+def each(tilings: list[Tiling], *steps: Callable[[Any], list[Tiling]]) -> list[Tiling]:
+    """All results of the steps, each applied to all results of the one before.
+
+    A rule's own steps may take its own kind of tiling.
+    """
     for step in steps:
         tilings = [result for tiling in tilings for result in step(tiling)]
     return tilings

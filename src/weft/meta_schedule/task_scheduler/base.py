@@ -100,7 +100,8 @@ class TaskScheduler(Part):
     @abstractmethod
     def next_task_id(self) -> int:
         """The task whose batch is drafted next, which must not be running; -1: none."""
-        raise IRValueError(f"{type(self).__name__}.next_task_id: a task scheduler must have it")
+        name = type(self).__name__
+        raise IRValueError(f"{name}: next_task_id is not defined, which a task scheduler must have")
 
     def tune(
         self,

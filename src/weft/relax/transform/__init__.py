@@ -126,10 +126,7 @@ __all__ = [
 ]
 
 _PLANNED = dict.fromkeys(
-    "AllocateWorkspace "
-    ""
-    ""
-    "DecomposeOpsForTraining ExpandMatmulOfSum "
+    "AllocateWorkspace DecomposeOpsForTraining ExpandMatmulOfSum "
     "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
     "LowerGPUIPCAllocStorage "
@@ -139,6 +136,7 @@ _PLANNED = dict.fromkeys(
     "UpdateVDevice".split(),
     "more passes over graphs",
 )
+_PLANNED["AttachExternModules"] = "C++ sources linked into models"
 _LATER = {
     "MetaScheduleApplyDatabase": "weft.meta_schedule.apply_database",
     "MetaScheduleTuneIRMod": "weft.meta_schedule.tune_passes",

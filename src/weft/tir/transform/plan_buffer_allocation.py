@@ -6,9 +6,10 @@ thread of a parallel loop, can have memory of its own. The proof is syntactic: o
 unconditional store whose index is, in every dimension, the loop that runs over the whole extent,
 or the same expression as in all other accesses, or covers without gaps an interval in which all
 other accesses stay; or several such stores of one block that follow each other along one
-dimension. A store counts as unconditional if its guard only keeps it inside the buffer, as the
-guard of a tail does: no access is outside, so a store to a whole dimension covers them all. Local
-memory moves into the loops over the threads that own it, shared memory into those over blocks.
+dimension. A fused loop counts as the loops that its quotients and remainders are. A store counts
+as unconditional if its guard only keeps it inside the buffer, as the guard of a tail does: no
+access is outside, so a store to a whole dimension covers them all. Local memory moves into the
+loops over the threads that own it, shared memory into those over blocks.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
+from weft.tir.transform.fused_digits import unfused
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of, scope_of
 
@@ -185,14 +187,16 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
         return False
     if not all(_is_later(first, access, depth, buffer) for access in accesses[1:]):
         return False
-    loops = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
+    fused = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
+    indices, loops = unfused(first.indices, fused)
     used: set[int] = set()
     together = _stored_together(accesses)
-    for axis, index in enumerate(first.indices):
+    for axis, index in enumerate(indices):
+        same = first.indices[axis]
         if isinstance(index, Var) and id(index) in loops:
             if _covers(loops[id(index)], buffer.shape[axis]):
                 continue
-        elif all(structural_equal(index, a.indices[axis]) for a in accesses if a.indices):
+        elif all(structural_equal(same, a.indices[axis]) for a in accesses if a.indices):
             continue
         mine = {id(var) for var in collect(index, Var)} & loops.keys()
         written = together.get(axis) or _interval([loops[key] for key in mine], index)

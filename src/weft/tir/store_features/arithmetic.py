@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.meta_schedule.feature_extractor.numbers import operands_of, slog
 from weft.tir.expr import (
     Add,
     Call,
@@ -24,6 +23,7 @@ from weft.tir.expr import (
     Sub,
 )
 from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.store_features.numbers import operands_of, slog
 
 KINDS: Final = ("mad", "add_sub", "mul", "div_mod", "cmp", "math_func", "other_func")
 ORDER: Final = (

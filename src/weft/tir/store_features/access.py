@@ -10,8 +10,11 @@ from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import mentions
-from weft.meta_schedule.feature_extractor.loop_nest import LoopNest
-from weft.meta_schedule.feature_extractor.numbers import (
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Var
+from weft.tir.stmt import BufferStore, For
+from weft.tir.store_features.loop_nest import LoopNest
+from weft.tir.store_features.numbers import (
     MOST,
     Bounds,
     bounds_of,
@@ -21,9 +24,6 @@ from weft.meta_schedule.feature_extractor.numbers import (
     shape_of,
     slog,
 )
-from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import Var
-from weft.tir.stmt import BufferStore, For
 
 COUNT: Final = 18
 """Features of one access."""

@@ -6,8 +6,8 @@ import math
 from typing import Final, NamedTuple
 
 from weft.ir.expr import IntImm
-from weft.meta_schedule.feature_extractor.numbers import extent_of, slog
 from weft.tir.stmt import For, ForKind
+from weft.tir.store_features.numbers import extent_of, slog
 
 UNROLL_PRAGMA: Final = "pragma_auto_unroll_max_step"
 THREADS: Final = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.meta_schedule.feature_extractor.loop_nest import LoopNest
-from weft.meta_schedule.feature_extractor.numbers import extent_of, slog
+from weft.tir.store_features.loop_nest import LoopNest
+from weft.tir.store_features.numbers import extent_of, slog
 
 
 def intensity_curve(
