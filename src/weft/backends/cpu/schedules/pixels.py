@@ -95,10 +95,7 @@ def schedule(
     window = window_of(nest, row, machine)
     high, wide = _tile(nest, window, machine)
     shares = window is not None and high == 1 and is_shared(window, wide, machine)
-    # If LLVM unrolls the axis along the row, it keeps shared pixels in registers. In a tile that
-    # fills them it would spill accumulators to make room.
-    along = {axis for axis in roles.steps if any(slides(load, axis, row) for load in nest.loads)}
-    steps = tuple(sorted(roles.steps, key=lambda axis: (axis in along) == shares))
+    steps = _order_of_steps(nest, roles, row, shares=shares)
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
@@ -123,6 +120,16 @@ def schedule(
         whole = [across] if size is None or size % wide == 0 else []
         _keep_whole(sch, [*outermost, *whole, *_steps(sch, block, across)])
     return True
+
+
+def _order_of_steps(nest: Nest, roles: Roles, row: Var, *, shares: bool) -> tuple[Var, ...]:
+    """The steps of a window, outermost first: those along the row last if they share pixels.
+
+    If LLVM unrolls the axis along the row, it keeps shared pixels in registers. In a tile that
+    fills them it would spill accumulators to make room.
+    """
+    along = {axis for axis in roles.steps if any(slides(load, axis, row) for load in nest.loads)}
+    return tuple(sorted(roles.steps, key=lambda axis: (axis in along) == shares))
 
 
 def _steps(sch: Schedule, block: BlockRV, across: LoopRV) -> list[LoopRV]:
