@@ -103,6 +103,7 @@ LAYERS: Final = (
     _convolution(3, 16, 3, 2), _convolution(16, 32, 3), _convolution(24, 40, 3),
     _convolution(32, 32, 1), _convolution(20, 50, 5), _convolution(64, 64, 3, 2),
     Layer("depthwise conv 32", lambda: nn.Conv2d(32, 32, 3, 1, 1, groups=32), [(32, 28, 28)]),
+    Layer("conv with holes", lambda: nn.Conv2d(64, 64, 3, padding=12, dilation=12), [(64, 33, 33)]),
     Layer("conv in groups", lambda: nn.Conv2d(32, 32, 3, 1, 1, groups=4), [(32, 28, 28)]),
     Layer("transposed conv", lambda: nn.ConvTranspose2d(16, 8, 4, 2, 1), [(16, 14, 14)]),
     Layer("conv of sequences", lambda: nn.Conv1d(40, 64, 5, padding=2), [(40, 100)]),
@@ -118,6 +119,11 @@ LAYERS: Final = (
     Layer("nearest resize", lambda: nn.Upsample(scale_factor=2), [(16, 20, 20)]),
     Layer("adaptive average pool", lambda: nn.AdaptiveAvgPool2d(7), [(32, 20, 20)]),
     Layer("bilinear resize", lambda: nn.Upsample(scale_factor=2, mode="bilinear"), [(16, 20, 20)]),
+    Layer(
+        "bilinear resize, corners aligned",
+        lambda: nn.Upsample(scale_factor=3, mode="bilinear", align_corners=True), [(16, 33, 33)],
+    ),
+    Layer("bicubic resize", lambda: nn.Upsample(scale_factor=2, mode="bicubic"), [(16, 33, 33)]),
     Layer("softmax of 64", lambda: nn.Softmax(-1), [(8, 64, 64)]),
     Layer("softmax of channels", lambda: nn.Softmax(1), [(21, 40, 40)]),
     Layer(

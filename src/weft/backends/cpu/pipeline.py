@@ -12,6 +12,7 @@ from weft.backends.cpu.vectors.prefetch_steps import PrefetchSteps
 from weft.backends.cpu.vectors.reciprocal import MultiplyByReciprocal
 from weft.backends.cpu.vectors.shift_tiles import ShiftTiles
 from weft.backends.cpu.vectors.shuffle_load import ShuffleLoad
+from weft.backends.cpu.vectors.skip_outside import SkipOutside
 from weft.backends.cpu.vectors.skip_padding import SkipPadding
 from weft.backends.cpu.vectors.softmax_largest import LargestOfSoftmax
 from weft.backends.cpu.vectors.split_vector_loop import SplitVectorLoop
@@ -90,6 +91,7 @@ LOWER: tuple[Pass, ...] = (
     SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
     FillTails(),  # after Simplify, and while guards are where blocks put them
     ShiftTiles(),  # before prefetching and cuts: tiles of symbolic axes need no copies with guards
+    SkipOutside(),  # after ShiftTiles, and while a tile has one store in its loops
     PrefetchNextIteration(),  # while a panel has one load in one loop
     PrefetchSteps(),  # before loops are cut: a panel that is cut off is fetched as a whole one
     PrefetchResult(),  # before loops are cut: guards are the same as those of the stores

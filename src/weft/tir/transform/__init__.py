@@ -50,6 +50,7 @@ _NAMES = {
     "ShiftTiles": "weft.backends.cpu.vectors.shift_tiles",
     "ShuffleLoad": "weft.backends.cpu.vectors.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
+    "SkipOutside": "weft.backends.cpu.vectors.skip_outside",
     "SkipPadding": "weft.backends.cpu.vectors.skip_padding",
     "SplitVectorLoop": "weft.backends.cpu.vectors.split_vector_loop",
     "StartWithFirst": "weft.backends.cpu.vectors.start_with_first",

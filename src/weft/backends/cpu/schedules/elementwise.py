@@ -80,10 +80,8 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     part = _part(nest, size, is_alone, machine)
     part = _held(size, machine) if again else part
     part = machine.lanes() if beside else part
-    if not again and not beside and size is None:
-        outer, again = _rows_at_places(sch, nest, outer)
-    elif not again and not beside and part is None and (size or 0) <= _ROW:
-        outer, again = _images_together(sch, nest, outer)
+    if not again and not beside:
+        outer, again = _rows_together(sch, nest, outer, size, is_cut=part is not None)
     if part is not None:
         around, inner = sch.split(inner, [None, part])
         sch.reorder(around, *again, *beside, inner)
@@ -177,6 +175,21 @@ def _order(sch: Schedule, nest: Nest, loops: Sequence[LoopRV]) -> _Loops:
         outermost, row = sch.split(rows[-1], [None, min(placed[-1].extent, _ROWS)])
         return _Loops([*outer, outermost], [], [row], fused)
     return _Loops(outer, rows[: len(again)], rows[len(again) :], fused)
+
+
+def _rows_together(
+    sch: Schedule, nest: Nest, outer: list[LoopRV], size: int | None, *, is_cut: bool
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """Compute several rows one after the other that share what floats decide.
+
+    ``size`` is how long a row is (None: symbolic), ``is_cut`` whether it is computed in parts.
+    Returns the outer loops, and the loop over such rows inside of them; none if they share nothing.
+    """
+    if size is None:
+        return _rows_at_places(sch, nest, outer)
+    if size <= _ROW and not is_cut:
+        return _images_together(sch, nest, outer)
+    return outer, []
 
 
 def _images_together(

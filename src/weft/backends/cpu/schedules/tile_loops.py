@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from weft.arith.linear import detect_linear_equation
 from weft.backends.cpu.schedules.borders import crossing
 from weft.backends.cpu.schedules.elementwise import extent_of
 from weft.backends.cpu.schedules.long_rows import add_together, exceeds_registers
 from weft.backends.cpu.schedules.roles import Roles, reads_once
 from weft.backends.cpu.vectors.prefetch_steps import PREFETCH_STEPS
+from weft.backends.cpu.vectors.skip_outside import SKIP_OUTSIDE
 from weft.backends.cpu.vectors.skip_padding import has_padding
 from weft.dlight.nest import Nest, loops_of, product
+from weft.ir.expr import IntImm
+from weft.ir.functor import mentions
 from weft.target.machine import Machine
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
@@ -85,7 +89,19 @@ def tile_reduction(
     if roles.row is not None and has_padding(nest.block):
         for axis in crossing(nest.loads, roles.steps, [roles.row]):
             sch.unroll(loops[axis])  # other pixels are outside in each step of the window
+    elif roles.row is not None:
+        pixels = [axis for axis in (roles.row, roles.tall) if axis is not None]
+        for axis in crossing(nest.loads, roles.steps, pixels):
+            if axis in loops and loops[axis] is not steps[-1] and _has_holes(nest, axis):
+                sch.annotate(loops[axis], SKIP_OUTSIDE, True)
     return step
+
+
+def _has_holes(nest: Nest, axis: Var) -> bool:
+    """Whether neighbouring steps of a window are pixels apart that have others between them."""
+    indices = [index for load in nest.loads for index in load.indices if mentions(index, axis)]
+    steps = [detect_linear_equation(index, [axis]) for index in indices]
+    return any(step and isinstance(step[0], IntImm) and step[0].value > 1 for step in steps)
 
 
 def order_sum(sch: Schedule, block: BlockRV, axes: Sequence[Var], shared: int) -> list[LoopRV]:

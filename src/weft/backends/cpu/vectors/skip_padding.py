@@ -21,7 +21,7 @@ Convolutions on SIMD Architectures", 2018).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.conjunction import conjunction, conjuncts
 from weft.ir.expr import FloatImm, PrimExpr
@@ -74,7 +74,7 @@ def _guarded(store: BufferStore) -> Stmt | None:
         return None
     left, right = total.b.a, total.b.b
     for value, factors in ((left, lambda it: (it, right)), (right, lambda it: (left, it))):
-        padded = _padded(value)
+        padded = padded_element(value)
         if padded is not None:
             condition, element = padded
             term = op.multiply(*factors(element))
@@ -82,7 +82,7 @@ def _guarded(store: BufferStore) -> Stmt | None:
     return None
 
 
-def _padded(value: Any) -> tuple[PrimExpr, PrimExpr] | None:
+def padded_element(value: object) -> tuple[PrimExpr, PrimExpr] | None:
     """(condition, element) of ``if_then_else(condition, element, 0.0)``; None for other values."""
     if isinstance(value, Call) and is_call(value, "if_then_else"):
         condition, element, outside = value.args

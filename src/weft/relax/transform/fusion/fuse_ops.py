@@ -164,15 +164,17 @@ def _keep_costly_broadcasts(
             count, larger = counts[index], counts[user]
             if count is None or larger is None or pattern > OpPatternKind.INJECTIVE:
                 continue
-            again = costs[index] * (larger - count)
-            if pattern <= OpPatternKind.BROADCAST and again > LAUNCH:
-                node.is_output = True
-                node.why_kept = "it would be computed again for each element that it is copied to"
-                break
-            reads = _reads(mod, bindings[user], bindings[index].var) if costs[index] else 1
-            if reads > 1 and costs[index] * (reads * larger - count) > LAUNCH + STORED * count:
-                node.is_output = True
-                node.why_kept = "it would be computed again for each element that is read again"
+            is_broadcast = pattern <= OpPatternKind.BROADCAST
+            reads = 1 if is_broadcast else _reads(mod, bindings[user], bindings[index].var)
+            again = costs[index] * (reads * larger - count)
+            if is_broadcast and again > LAUNCH:
+                why = "it would be computed again for each element that it is copied to"
+            elif reads > 1 and again > LAUNCH + STORED * count:
+                why = "it would be computed again each time that it is read"
+            else:
+                why = ""
+            if why:
+                node.is_output, node.why_kept = True, why
                 break
             if larger <= count:
                 costs[user] += costs[index]
