@@ -5,20 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.op import Op
+from weft.ir.structural import structural_equal
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import product, simplified
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import BinaryExpr, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import BinaryExpr, Call, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT
 from weft.tir.lowering.decompose_math import FLOAT32, FLOAT64
+from weft.tir.stmt import BufferStore
 
 SYMBOL: Final = 64
 """What a symbolic extent counts as."""
@@ -48,6 +51,48 @@ def _cost_of(call: Call) -> float:
     return VECTOR if name in FLOAT32 else CALLED
 
 
+def reads_of_element(func: PrimFunc, buffers: Collection[Buffer]) -> int:
+    """How many elements of buffers a kernel reads for an element of its result: a resize, four.
+
+    Of the sides of a choice, such as the parts of a concatenation, the one that reads more counts.
+    """
+    values = [store.value for store in collect(func.body, BufferStore)]
+    return max([len(_places(value, buffers)) for value in values], default=0)
+
+
+def _places(value: PrimExpr, buffers: Collection[Buffer]) -> list[BufferLoad]:
+    reads = _Reads(buffers)
+    reads.visit(value)
+    return reads.places
+
+
+class _Reads(Visitor):
+    """Collects the loads of an expression from buffers, those of the same element once."""
+
+    def __init__(self, buffers: Collection[Buffer]) -> None:
+        super().__init__()
+        self.buffers = buffers
+        self.places: list[BufferLoad] = []
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.visit_default(load)
+        if load.buffer in self.buffers:
+            self._add(load)
+
+    def visit_Call(self, call: Call) -> None:
+        if not is_call(call, "if_then_else"):
+            self.visit_default(call)
+            return
+        test, *sides = call.args
+        self.visit(test)
+        for load in max([_places(side, self.buffers) for side in sides], key=len):
+            self._add(load)
+
+    def _add(self, load: BufferLoad) -> None:
+        if not any(structural_equal(load, other) for other in self.places):
+            self.places.append(load)
+
+
 def element_count(info: StructInfo | None) -> int | None:
     """The number of elements of a tensor, about; None for what is none, or has no known extents."""
     dims = tensor_dims(info) if isinstance(info, TensorStructInfo) else None
@@ -59,4 +104,4 @@ def element_count(info: StructInfo | None) -> int | None:
     return int(count.value) if isinstance(count, IntImm) else None
 
 
-__all__ = ["element_cost", "element_count"]
+__all__ = ["element_cost", "element_count", "reads_of_element"]

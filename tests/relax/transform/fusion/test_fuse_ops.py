@@ -257,6 +257,21 @@ def test_what_a_resize_reads_once_or_of_few_pixels_is_fused():
     assert nearest == small == "fused_relu_resize2d"
 
 
+def test_parts_of_a_concatenation_are_read_one_at_a_time():
+    """Each element is of one of the parts, so nothing is computed again."""
+
+    def body(bb, x):
+        y = bb.emit(relax.op.nn.gelu(x))
+        halves = [bb.emit(relax.op.strided_slice(y, [0], [begin], [begin + 2000]))
+                  for begin in (2000, 0)]  # fmt: skip
+        return relax.op.concat(halves, 0)
+
+    mod = FuseOps()(kernels(graph(body, info=relax.TensorStructInfo((4000,), "float32"))))
+    assert [gvar.name_hint for gvar in mod.functions if "fused" in gvar.name_hint] == [
+        "fused_gelu_strided_slice_strided_slice1_concatenate"
+    ]
+
+
 def test_what_is_read_twice_at_the_same_place_is_fused():
     names = fused(graph(lambda bb, x: relax.op.multiply(*[bb.emit(exp(x))] * 2)))
     assert names == ["fused_tir_exp_multiply"]

@@ -36,10 +36,9 @@ from typing import Final
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.dependencies import binding_dependencies, operands
-from weft.relax.analysis.element_cost import element_cost, element_count
+from weft.relax.analysis.element_cost import element_cost, element_count, reads_of_element
 from weft.relax.analysis.index_parameters import index_parameters
 from weft.relax.analysis.op_pattern import OpPatternKind, known_pattern
 from weft.relax.expr import (
@@ -57,7 +56,6 @@ from weft.relax.transform.fusion.fusion_partition import FusionNode, partition
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
-from weft.tir.buffer import BufferLoad
 from weft.tir.function import PrimFunc
 
 MAX_DEPTH: Final = 256
@@ -187,12 +185,7 @@ def _reads(mod: IRModule, user: Binding, var: Var) -> int:
         return 1
     passed = zip(func.params, operands(user.value.args[1]), strict=False)
     buffers = [func.buffer_map[param] for param, given in passed if given is var]
-    loads = [load for load in collect(func.body, BufferLoad) if load.buffer in buffers]
-    places: list[BufferLoad] = []
-    for load in loads:
-        if not any(structural_equal(load, other) for other in places):
-            places.append(load)
-    return len(places)
+    return reads_of_element(func, buffers)
 
 
 def _cost(mod: IRModule, binding: Binding) -> float:
