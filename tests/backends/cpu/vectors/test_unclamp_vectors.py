@@ -79,6 +79,19 @@ def test_a_test_that_follows_from_another_is_left_out():
     assert str(branch.condition) == "T.int64(1) <= i"
 
 
+def test_a_number_beside_clamped_vectors_stays():
+    @T.prim_func
+    def scaled(x: T.handle, s: T.Buffer((), "float32"), c: T.Buffer((8,), "float32")):
+        n = T.int64()
+        a = T.match_buffer(x, (n,), "float32")
+        c[0:8] = a[T.max(T.Ramp(n - 9, T.int64(1), 8), T.Broadcast(T.int64(0), 8))] * T.Broadcast(
+            s[()], 8
+        )
+
+    after = UnclampVectors()(weft.IRModule({"main": scaled}))["main"]
+    assert len(collect(after.body, IfThenElse)) == 1
+
+
 @pytest.mark.parametrize("place", ["falls", "unknown", "masked"])
 def test_other_vectors_stay(place, becomes):
     @T.prim_func

@@ -125,14 +125,16 @@ class _Unclamped(Mutator):
 
 def _is_clamped(load: BufferLoad) -> bool:
     """Whether a load is of a vector along its last index, which is clamped."""
+    if load.dtype.lanes == 1 or load.predicate is not None:
+        return False
     *outer, last = load.indices
-    is_vector = last.dtype.lanes > 1 and load.predicate is None
-    return is_vector and all(i.dtype.lanes == 1 for i in outer) and clamped(last) is not None
+    is_vector = all(index.dtype.lanes == 1 for index in outer)
+    return is_vector and clamped(last) is not None
 
 
 def unclamp_vectors(func: PrimFunc) -> PrimFunc:
     """Test once for each vector whether its positions lie inside of the limits of a function."""
-    if not any(_is_clamped(load) for load in collect(func.body, BufferLoad) if load.indices):
+    if not any(_is_clamped(load) for load in collect(func.body, BufferLoad)):
         return func
     return rewrite_body(func, _Unclamp())
 
