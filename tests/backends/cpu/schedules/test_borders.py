@@ -71,7 +71,7 @@ def test_results_are_kept_without_a_padded_image(name):
     assert_results_are_kept(tensors)
 
 
-@pytest.mark.parametrize("dilation", [1, 24])
+@pytest.mark.parametrize("dilation", [1, 12, 32])
 def test_a_slower_tile_is_taken_where_it_leaves_out_enough(dilation):
     """Of 33 pixels, 13 are the fastest tile, and 11 one of which the ends of rows are known."""
     x = te.placeholder((1, 4, 33, 33, 16), name="x")
@@ -82,8 +82,8 @@ def test_a_slower_tile_is_taken_where_it_leaves_out_enough(dilation):
     machine = machine_of(weft.target.Target("llvm -mcpu=skylake-avx512 -num-cores=1"))
     func = default.schedule(sch, machine, ()).mod["main"]
     tiles = {int(loop.extent) for loop in collect(func.body, For) if loop.kind is ForKind.UNROLLED}
-    assert (13 in tiles, 11 in tiles) == (dilation == 1, dilation == 24)
-    assert copies_padding(func) == (dilation == 1)
+    assert (13 in tiles, 11 in tiles) == (dilation < 32, dilation == 32)
+    assert copies_padding(func) == (dilation < 32)
 
 
 @pytest.mark.parametrize("name", ["small", "steps", "sums in parts"])

@@ -65,9 +65,10 @@ _MOST_UNROLLED: Final = 16
 Chains of quantised networks have many more. Unrolled, they take LLVM long, and sums and what is
 computed of them do not fit the registers together.
 """
-_ENDS_GAIN: Final = 0.9
+_ENDS_GAIN: Final = 0.25
 """A tile that ends with rows is taken instead of the fastest if it takes at most this share of the
-cycles: each step of a window gets code of its own there."""
+cycles: each step of a window gets code of its own there, which is compiled in time only if few
+steps are left. Of others, whole tiles that lie outside are left out (SkipOutside)."""
 _NEAR: Final = 64
 """Two rows at most this many elements apart count as neighbours, as two pixels are."""
 
