@@ -66,6 +66,12 @@ DYNAMIC_NETWORKS: Final = (
         "SqueezeNet, height and width", "squeezenet1_1", {2: "h", 3: "w"},
         images((1, 224, 224), (1, 160, 250)),
     ),
+    DynamicNetwork(
+        "LRASPP, height and width", "lraspp", {2: "h", 3: "w"}, images((1, 520, 520), (1, 260, 390))
+    ),
+    DynamicNetwork(
+        "DeepLabV3, height and width", "deeplab", {2: "h", 3: "w"}, images((1, 520, 520))
+    ),
     DynamicNetwork("BERT-base, batch and tokens", "bert", {0: "n", 1: "t"}, TOKENS),
 )  # fmt: skip
 """What ``python -m benchmarks.dynamic`` measures."""

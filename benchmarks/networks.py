@@ -55,6 +55,33 @@ efficientnet_b0, squeezenet1_1 = _vision("efficientnet_b0"), _vision("squeezenet
 vgg11, vit_b_16 = _vision("vgg11"), _vision("vit_b_16")
 
 
+def _segmentation(name: str) -> Callable[[], Any]:
+    """A network of torchvision that says of each pixel what it is part of."""
+
+    def make() -> Any:
+        torch = _seeded()
+        zoo = importlib.import_module("tests.lib.zoo")
+        zoo.import_torchvision()
+        models = importlib.import_module("torchvision.models.segmentation")
+        network = getattr(models, name)(weights=None, weights_backbone=None)
+
+        class Scores(torch.nn.Module):  # type: ignore[misc]  # torch is imported by name
+            def __init__(self) -> None:
+                super().__init__()
+                self.network = network
+
+            def forward(self, image: Any) -> Any:
+                return self.network(image)["out"]
+
+        return zoo.settle(zoo.stir(Scores()).eval(), torch.randn(IMAGE[0].shape))
+
+    return make
+
+
+lraspp = _segmentation("lraspp_mobilenet_v3_large")
+deeplab = _segmentation("deeplabv3_mobilenet_v3_large")
+
+
 def _transformers() -> Any:
     _seeded()
     importlib.import_module("tests.lib.zoo").import_torchvision()  # transformers imports it
