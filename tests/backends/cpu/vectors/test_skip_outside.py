@@ -138,6 +138,41 @@ def test_an_image_that_another_reads_is_filled_as_a_whole():
         np.testing.assert_array_equal(left, right)
 
 
+def test_what_the_caller_reads_or_shares_its_loop_is_filled_as_a_whole():
+    @T.prim_func
+    def argument(
+        x: T.Buffer((6,), "float32"), k: T.Buffer((3,), "float32"),
+        s: T.Buffer((6,), "float32"), p: T.Buffer((14,), "float32"),
+    ):  # fmt: skip
+        for r in range(14):
+            p[r] = T.if_then_else(4 <= r and r < 10, x[r - 4], T.float32(0))
+        for y in range(6):
+            for i in T.serial(3, annotations={"tir.skip_outside": True}):
+                s[y] = s[y] + p[y + i * 4] * k[i]
+
+    @T.prim_func
+    def shared(
+        x: T.Buffer((6,), "float32"), k: T.Buffer((3,), "float32"),
+        s: T.Buffer((6,), "float32"), z: T.Buffer((14,), "float32"),
+    ):  # fmt: skip
+        p = T.alloc_buffer((14,), "float32")
+        for r in range(14):
+            p[r] = T.if_then_else(4 <= r and r < 10, x[r - 4], T.float32(0))
+            z[r] = T.float32(2)
+        for y in range(6):
+            for i in T.serial(3, annotations={"tir.skip_outside": True}):
+                s[y] = s[y] + p[y + i * 4] * k[i]
+
+    arrays = floats(6), floats(3)
+    for func in (argument, shared):
+        after = SkipOutside()(weft.IRModule({"main": func}))["main"]
+        results = [(np.zeros(6, "float32"), np.ones(14, "float32")) for _ in range(2)]
+        for each, result in zip((func, after), results, strict=True):
+            run(each, *arrays, *result)
+        for left, right in zip(*results, strict=True):
+            np.testing.assert_array_equal(left, right)
+
+
 H, W = tir.SizeVar("h", "int64"), tir.SizeVar("w", "int64")
 
 

@@ -154,7 +154,10 @@ def _ends(index: PrimExpr, loops: Mapping[Var, PrimExpr]) -> tuple[PrimExpr, Pri
 
 
 class _FillInside(StmtOnlyMutator):
-    """Fills an image only where it is read: the loops of these axes test their variable."""
+    """Fills an image only where it is read: the loops of these axes test their variable.
+
+    A loop that fills something else, too, stays.
+    """
 
     def __init__(self, loops: Mapping[Var, Sequence[PrimExpr]]) -> None:
         super().__init__()
@@ -163,6 +166,8 @@ class _FillInside(StmtOnlyMutator):
     def visit_For(self, loop: For) -> For:
         inner: For = self.visit_default(loop)
         tests = self.loops.get(loop.loop_var)
+        if len(collect(inner.body, BufferStore)) > 1:
+            return inner
         return inner.with_(body=IfThenElse(conjunction(tests), inner.body)) if tests else inner
 
 
@@ -174,7 +179,10 @@ def skip_outside(func: PrimFunc) -> PrimFunc:
     skip = _Skip(images)
     rewritten = rewrite_body(func, skip)
     loops: dict[Var, Sequence[PrimExpr]] = {}
+    arguments = {buffer.data for buffer in func.buffer_map.values()}  # the caller reads them, too
     for buffer, axes in skip.tested.items():
+        if buffer.data in arguments:
+            continue
         reads = [load for load in collect(func.body, BufferLoad) if load.buffer is buffer]
         exact = set.union(*axes)
         for axis in exact:

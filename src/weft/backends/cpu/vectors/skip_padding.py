@@ -25,9 +25,10 @@ from typing import Final
 
 from weft.arith.conjunction import conjunction, conjuncts
 from weft.ir.expr import FloatImm, PrimExpr
-from weft.ir.functor import collect, mentions
+from weft.ir.functor import collect, contains, mentions
 from weft.ir.transform import Pass
 from weft.tir import op
+from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Add, Call, Mul, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, For, IfThenElse, Stmt
@@ -39,13 +40,20 @@ SKIP_PADDING: Final = "pragma_skip_padding"
 
 class _Skip(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
-        """Test outside of a loop what does not depend on it: for all pixels of a row, the row."""
+        """Test outside of a loop what does not depend on it: for all pixels of a row, the row.
+
+        What reads memory is tested inside, where the loop's extent may be what makes it safe.
+        """
         inner: For = self.visit_default(loop)
         if inner is loop or not isinstance(inner.body, IfThenElse) or inner.body.else_case:
             return inner
         tests = conjuncts(inner.body.condition)
-        outside = [test for test in tests if not mentions(test, inner.loop_var)]
-        inside = [test for test in tests if mentions(test, inner.loop_var)]
+        outside = [
+            test
+            for test in tests
+            if not mentions(test, inner.loop_var) and not contains(test, BufferLoad)
+        ]
+        inside = [test for test in tests if all(test is not other for other in outside)]
         if not outside:
             return inner
         body = inner.body.then_case
