@@ -54,7 +54,7 @@ def tiles_of(size: int, tile: int) -> Tiles:
     """Cut an axis of ``size`` elements into tiles of ``tile`` elements.
 
     >>> tiles_of(196, 48)
-    Tiles(count=5, last=0.08333333333333333)
+    Tiles(count=5, last=0.08333333333333333, is_known=True)
     """
     count = -(-size // tile)
     return Tiles(count, (size - (count - 1) * tile) / tile)
