@@ -46,6 +46,16 @@ def test_depth_is_cut_where_two_panels_do_not_fit():
     assert best_chunks(ONE, traffic(8, 1024, 1024), 8, Order()) is None
 
 
+def test_depth_is_cut_where_no_panel_fits_beside_a_tile():
+    """A panel of 16 filters of 3x3 over 960 channels has 540 KiB, which each tile reads anew."""
+    machine = Machine(1, 256, 16, 2, 32 << 10, 512 << 10, 32 << 20)
+    columns = Side((Tiles(16),), 256 * 960 * 9 * 4)
+    rows = Side((Tiles(33), Tiles(6, 0.5)), 960 * 57 * 57 * 4)
+    elements = 33 * 33 * 256
+    window = Traffic(columns, rows, (), elements, elements * 960 * 9 / 16)
+    assert best_chunks(machine, window, 60, Order()) is not None
+
+
 def test_cores_share_chunks():
     chunks = best_chunks(FOUR, traffic(128, 768, 3072), 24, Order())
     assert chunks is not None

@@ -78,16 +78,19 @@ def _cycles_without(machine: Machine, traffic: Traffic, order: Order) -> float:
 
     If two panels and what the rows read do not fit the second cache, the rows' operand comes again
     for each panel, as far as it has been replaced since, and panels that were fetched ahead are
-    lost before they are used.
+    lost before they are used. A panel that does not even fit beside a single tile of rows comes
+    again for each of them.
     """
     columns, rows = traffic.columns, traffic.rows
     usual = cycles_of(machine, columns, rows, traffic.cycles, order, traffic.outer)
     seldom, often = (rows, columns) if order.by_row else (columns, rows)
-    needed = 2 * seldom.size // seldom.count + often.size // order.groups
+    panel, tile = seldom.size // seldom.count, often.size // often.count
+    needed = 2 * panel + often.size // order.groups
     if needed <= machine.l2 * _SHARE:
         return usual
-    again = int(often.size * seldom.count * lost_share(machine, needed))
-    far = again + 2 * seldom.size * order.groups
+    far = int(often.size * seldom.count * lost_share(machine, needed))
+    far += 2 * seldom.size * order.groups
+    far += int(seldom.size * (often.count - 1) * lost_share(machine, panel + tile))
     loops = (*traffic.outer, *seldom.tiles)
     return max(usual, cycles_of_loops(machine, loops, traffic.cycles, far))
 
