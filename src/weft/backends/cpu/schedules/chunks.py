@@ -96,29 +96,34 @@ def _cycles_without(machine: Machine, traffic: Traffic, order: Order) -> float:
 
 
 def _candidates(traffic: Traffic) -> Iterator[Chunks]:
-    """All chunks of equally many tiles."""
-    for rows in _divisors(traffic.rows):
+    """All chunks of equally many tiles. Rows of which only the run tells the number are in one."""
+    for rows in _divisors(traffic.rows) if traffic.has_known_rows else [1]:
         for columns in _divisors(traffic.columns):
             yield Chunks(rows, columns)
 
 
 def _divisors(side: Side) -> list[int]:
-    """Into how many chunks the outermost axis can be cut; only one if its last tile is cut off."""
-    if not side.tiles or side.tiles[0].last != 1.0:
+    """Into how many chunks the axis with the most tiles can be cut; only one if its last tile is
+    cut off.
+    """
+    most = max(side.tiles, key=lambda tiles: tiles.count, default=None)
+    if most is None or most.last != 1.0:
         return [1]
-    count = side.tiles[0].count
-    return [chunks for chunks in range(1, count + 1) if count % chunks == 0]
+    return [chunks for chunks in range(1, most.count + 1) if most.count % chunks == 0]
 
 
 def _cycles(machine: Machine, traffic: Traffic, blocks: int, chunks: Chunks) -> float | None:
-    """The cycles with these chunks; None if what one block of the depth needs does not fit."""
+    """The cycles with these chunks; None if panels and the result of one do not fit.
+
+    Where a block of the rows does not fit beside them, each panel reads it anew.
+    """
     columns, rows = traffic.columns, traffic.rows
-    result = traffic.result * _BYTES
-    panels = 2 * columns.size // columns.count // blocks
-    needed = panels + rows.size // chunks.rows // blocks + result // chunks.rows // chunks.columns
-    if needed > machine.l2 * _SHARE:
+    result, room = traffic.result * _BYTES, machine.l2 * _SHARE
+    needed = 2 * columns.size // columns.count // blocks + result // chunks.rows // chunks.columns
+    if needed > room:
         return None
-    far = rows.size * chunks.columns + columns.size * chunks.rows
+    stays = needed + rows.size // chunks.rows // blocks <= room
+    far = rows.size * (chunks.columns if stays else columns.count) + columns.size * chunks.rows
     near = 2 * result * blocks / _NEAR + rows.count * columns.count * blocks * _RESTART
     loops = (*traffic.outer, Tiles(chunks.rows), Tiles(chunks.columns))
     return cycles_of_loops(machine, loops, traffic.cycles + near, far)

@@ -87,7 +87,7 @@ def _chunk_loops(
     around += [loops[axis] for axis in roles.outer if axis in loops]
     sides = (_down(roles, sizes), chunks.rows), (_across(roles, sizes), chunks.columns)
     for axes, count in sides:
-        axis = _outermost(nest, axes)
+        axis = _most_tiles(nest, axes)
         chunk, loops[axis] = sch.split(loops[axis], [count, None])
         around.append(chunk)
     column, lanes = sch.split(loops[roles.column], [None, sizes.columns])
@@ -155,10 +155,9 @@ def _down(roles: Roles, sizes: Sizes) -> list[tuple[Var, int]]:
     return [(axis, size) for axis, size in sides if axis is not None]
 
 
-def _outermost(nest: Nest, sides: Sequence[tuple[Var, int]]) -> Var:
-    """The outermost axis that has several tiles, which chunks cut; the last one if none has."""
-    several = [axis for axis, size in sides if (nest.extent(axis) or 0) > size]
-    return several[0] if several else sides[-1][0]
+def _most_tiles(nest: Nest, sides: Sequence[tuple[Var, int]]) -> Var:
+    """The axis that has the most tiles, which chunks cut; the outermost of equals."""
+    return max(sides, key=lambda side: -(-(nest.extent(side[0]) or 0) // side[1]))[0]
 
 
 def _runs(sch: Schedule, loop: LoopRV, loops: Mapping[Var, LoopRV]) -> bool:

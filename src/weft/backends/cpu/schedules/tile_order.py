@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from weft.arith.linear import detect_linear_equation
 from weft.backends.cpu.schedules.order import (
     Order,
     Side,
@@ -19,7 +20,8 @@ from weft.backends.cpu.schedules.order import (
 from weft.backends.cpu.schedules.roles import Roles, Sizes
 from weft.dlight.decisions import decide
 from weft.dlight.nest import Access, Nest, product
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import mentions
 from weft.target.machine import Machine
 from weft.tir.expr import Var
 
@@ -42,6 +44,8 @@ class Traffic:
     """The elements of the result, in one iteration of these loops."""
     cycles: float
     """The cycles of all multiply-adds in one iteration."""
+    has_known_rows: bool = True
+    """Whether the tiles of rows are as many as it says, whatever the run's sizes are."""
 
 
 def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traffic | None:
@@ -60,7 +64,8 @@ def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traf
     cycles = each * steps / machine.lanes() / machine.fma_ports
     sizes_around = [(extents[axis] or 1, nest.extent(axis) is not None) for axis in around]
     outer = tuple([Tiles(size, is_known=is_known) for size, is_known in sizes_around])
-    return Traffic(Side(across, here), Side(down, there), outer, each, cycles)
+    known = all(axis is None or nest.extent(axis) is not None for axis in (roles.tall, roles.row))
+    return Traffic(Side(across, here), Side(down, there), outer, each, cycles, known)
 
 
 def _extents(nest: Nest, roles: Roles) -> dict[Var, int | None]:
@@ -133,11 +138,33 @@ def _bytes(
     """What is loaded for one value of each axis ``around``; None if that is symbolic."""
     total = 0
     for load in loads:
-        elements = product([size.value for size in load.buffer.shape if isinstance(size, IntImm)])
-        if not all(isinstance(size, IntImm) for size in load.buffer.shape):
-            elements = product([size for axis, size in extents.items() if load.uses(axis)])
+        elements = _elements(load, extents)
         if elements is None:
             return None
         again = product([extents[axis] for axis in around if load.uses(axis)])
         total += elements * _ELEMENT // (again or 1)
     return total
+
+
+def _elements(load: Access, extents: Mapping[Var, int | None]) -> int | None:
+    """How many elements a load reads; None if that is symbolic."""
+    spans = [
+        size.value if isinstance(size, IntImm) else _span(index, extents)
+        for size, index in zip(load.buffer.shape, load.indices, strict=True)
+    ]
+    if None not in spans:
+        return product(spans)
+    return product([size for axis, size in extents.items() if load.uses(axis)])
+
+
+def _span(index: PrimExpr, extents: Mapping[Var, int | None]) -> int | None:
+    """How many values a linear index has over the extents of axes; None if that is not known.
+
+    Three steps of a window, 12 pixels apart, over a row of 33: ``column + 12 * step`` -> 57.
+    """
+    axes = [axis for axis in extents if mentions(index, axis)]
+    sizes = [extents[axis] for axis in axes]
+    steps = [step.value for step in detect_linear_equation(index, axes) if isinstance(step, IntImm)]
+    if None in sizes or len(steps) <= len(axes):
+        return None
+    return 1 + sum(abs(step) * (size - 1) for step, size in zip(steps, sizes, strict=False) if size)

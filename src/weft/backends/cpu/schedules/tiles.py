@@ -26,10 +26,14 @@ CHAIN: Final = 4.75
 """The same as measured: a chain of multiply-adds that once waited for a load never catches up."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
+_BROADCASTS: Final = 1.82
+"""The same where each number needs a load of its own to be broadcast: as measured in tiles of 10 to
+14 rows and one vector, on an AVX2 processor. With 32 registers multiply-adds broadcast it."""
 _STREAM: Final = 24
 """Bytes that the second cache delivers in a cycle while everything else goes on."""
 _FAR_STREAM: Final = 8
 """The same of the third cache."""
+_MANY_REGISTERS: Final = 32
 _WIDE: Final = 512
 """Processors lower their clock for vectors of this many bits."""
 _WIDE_LOAD: Final = 0.12
@@ -101,6 +105,11 @@ class Work:
     def has_unknown_rows(self) -> bool:
         """Whether rows are those of images of symbolic size."""
         return self.rows is None and self.high is None
+
+    @property
+    def has_unlikely_rows(self) -> bool:
+        """Whether not even the likely size of such images is known."""
+        return self.has_unknown_rows and None in (self.likely_rows, self.likely_high)
 
 
 @dataclass(frozen=True)
@@ -257,8 +266,9 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
             vectors = vector_count(columns, tile.lanes) * tile.several
             step = _step(machine, height, vectors, work)
             if streamed:
-                # Of images of known size, the depth is cut into parts that the second cache holds.
-                is_far = work.has_unknown_rows and panel > machine.l2 * 3 // 4
+                # The depth is cut into parts that the second cache holds (``chunks``), but not of
+                # images of which nothing is known.
+                is_far = work.has_unlikely_rows and panel > machine.l2 * 3 // 4
                 rate = _FAR_STREAM if is_far else _STREAM
                 step = max(step, vectors * tile.lanes * size / rate)
             if machine.vector_bits >= _WIDE and work.shared:
@@ -295,7 +305,8 @@ def _step(machine: Machine, rows: int, vectors: int, work: Work) -> float:
     products = rows * vectors
     beside = 0 if work.once else vectors
     loads = beside + (rows if work.shared else products)
-    return max(products * work.cost / machine.fma_ports, loads / _LOADS, work.chain)
+    rate = _LOADS if machine.vector_registers >= _MANY_REGISTERS else _BROADCASTS
+    return max(products * work.cost / machine.fma_ports, loads / rate, work.chain)
 
 
 def even(size: int, most: int) -> int:
