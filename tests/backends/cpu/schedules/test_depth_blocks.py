@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import weft
 from tests.lib.default_schedules import (
@@ -22,6 +23,7 @@ from weft.backends.cpu.schedules.chunks import Chunks, _candidates, best_chunks
 from weft.backends.cpu.schedules.order import Order, Side, Tiles
 from weft.backends.cpu.schedules.tile_order import Traffic
 from weft.runtime.threads.parallel import set_num_threads
+from weft.target import Target
 from weft.target.machine import Machine, machine_of
 
 ONE, FOUR = [Machine(cores, 512, 32, 2, 32 << 10, 1 << 20, 32 << 20) for cores in (1, 4)]
@@ -124,6 +126,27 @@ def blocks_of_depth(func):
     buffers = func.body.block.alloc_buffers
     is_cut = any(buffer.name.endswith("_rf") for buffer in buffers)
     return is_cut and any(buffer.scope() == "global" for buffer in buffers)
+
+
+@pytest.mark.parametrize("number", [0, -1])
+@pytest.mark.parametrize("holes", [1, 3, 9])
+def test_an_image_of_any_size_is_summed_block_by_block(holes, number, monkeypatch, tmp_path):
+    """The last tile must not overlap another one: it would add to the total twice."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    forced(monkeypatch, number)
+    placed, place_blocks = [], tiled.place_blocks
+    monkeypatch.setattr(
+        tiled, "place_blocks", lambda *args: placed.append(place_blocks(*args)) or placed[-1]
+    )
+    net = torch.nn.Conv2d(32, 48, 3, padding=holes, dilation=holes)
+    height, width = (torch.export.Dim(name, min=2, max=99) for name in "hw")
+    example = torch.ones(1, 32, 9, 9)
+    with Target("llvm -mcpu=haswell -num-cores=2"):
+        model = weft.compile(net, (example,), dynamic_shapes=({2: height, 3: width},))
+    assert placed
+    for size in ((2, 2), (2, 7), (9, 9), (5, 40), (33, 13)):
+        x = torch.from_numpy(floats(1, 32, *size))
+        np.testing.assert_allclose(model(x), net(x).detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_chunks_that_cut_tiles_leave_the_usual_order(monkeypatch):

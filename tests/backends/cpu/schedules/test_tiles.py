@@ -53,13 +53,20 @@ def test_short_rows_of_an_image_share_a_tile():
 
 
 def test_rows_of_symbolic_length_are_taken_to_be_short():
-    """Sevens end with the rows of images that were halved; weights beyond a cache are read less."""
+    """Sevens end with the rows of images that were halved."""
     machine = Machine(2, 512, 32, 2, 32 << 10, 1 << 20, 8 << 20)
     image = Work(None, 16, high=None, blocks=16, depth=9 * 128)
     assert best_tile(machine, image).rows == 14
     assert best_tile(machine, replace(image, rows=1024, high=64)).rows == 6
     deep = replace(image, blocks=32, depth=9 * 1024)
-    assert best_tile(machine, deep).vectors == 1
+    assert best_tile(machine, deep).vectors == 2, "the second cache holds parts of its panels"
+
+
+def test_numbers_are_broadcast_by_loads_where_registers_are_few():
+    """Rows of 33 fill tiles of 11, which load 11 numbers for as many multiply-adds."""
+    machine = Machine(1, 256, 16, 2, 32 << 10, 512 << 10, 32 << 20)
+    image = Work(None, 16, high=None, depth=960, likely_rows=33, likely_high=33)
+    assert best_tile(machine, image).vectors == 2
 
 
 def test_weights_that_stream_from_the_second_cache_are_read_less_often():

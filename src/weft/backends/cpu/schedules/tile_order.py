@@ -30,6 +30,8 @@ _ELEMENT: Final = 4
 _ASSUMED_ROWS: Final = 128
 """How many rows a product is taken to have, at least, where only the run tells: a sentence, or a
 batch. With fewer rows its time is that of reading its weights, whatever the order of its tiles."""
+_ASSUMED_SIDE: Final = 28
+"""How high and wide an image is taken to be where only the run tells."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def traffic_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Traf
 def _extents(nest: Nest, roles: Roles) -> dict[Var, int | None]:
     """The extents of all axes; None for those that are symbolic and not assumed.
 
-    Where there are no size hints, the rows of a product are assumed, and a loop around the tiles to
-    run once.
+    Where there are no size hints, the rows of a product and the sides of an image are assumed, and
+    a loop around the tiles to run once.
     """
     extents = {axis: nest.extent(axis) for axis in (*nest.spatial, *nest.reduced)}
     unknown = [axis for axis, extent in extents.items() if extent is None]
@@ -80,6 +82,9 @@ def _extents(nest: Nest, roles: Roles) -> dict[Var, int | None]:
     likely |= {axis: likely[axis] or 1 for axis in unknown if axis in roles.outer}
     if roles.row in unknown and roles.row is not None and roles.tall is None:
         likely[roles.row] = max(_ASSUMED_ROWS, likely[roles.row] or 0)
+    if roles.tall is not None:
+        sides = [axis for axis in (roles.tall, roles.row) if axis in unknown]
+        likely |= {axis: likely[axis] or _ASSUMED_SIDE for axis in sides if axis is not None}
     return extents | likely
 
 

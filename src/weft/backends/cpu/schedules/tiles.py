@@ -31,8 +31,6 @@ _BROADCASTS: Final = 1.82
 14 rows and one vector, on an AVX2 processor. With 32 registers multiply-adds broadcast it."""
 _STREAM: Final = 24
 """Bytes that the second cache delivers in a cycle while everything else goes on."""
-_FAR_STREAM: Final = 8
-"""The same of the third cache."""
 _MANY_REGISTERS: Final = 32
 _WIDE: Final = 512
 """Processors lower their clock for vectors of this many bits."""
@@ -105,11 +103,6 @@ class Work:
     def has_unknown_rows(self) -> bool:
         """Whether rows are those of images of symbolic size."""
         return self.rows is None and self.high is None
-
-    @property
-    def has_unlikely_rows(self) -> bool:
-        """Whether not even the likely size of such images is known."""
-        return self.has_unknown_rows and None in (self.likely_rows, self.likely_high)
 
 
 @dataclass(frozen=True)
@@ -266,11 +259,7 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
             vectors = vector_count(columns, tile.lanes) * tile.several
             step = _step(machine, height, vectors, work)
             if streamed:
-                # The depth is cut into parts that the second cache holds (``chunks``), but not of
-                # images of which nothing is known.
-                is_far = work.has_unlikely_rows and panel > machine.l2 * 3 // 4
-                rate = _FAR_STREAM if is_far else _STREAM
-                step = max(step, vectors * tile.lanes * size / rate)
+                step = max(step, vectors * tile.lanes * size / _STREAM)
             if machine.vector_bits >= _WIDE and work.shared:
                 step += (vectors + height) * _WIDE_LOAD + vectors * _WIDE_STREAM * streamed
             total += down * across * (step + _START / depth)
