@@ -129,21 +129,32 @@ def blocks_of_depth(func):
 
 
 @pytest.mark.parametrize("number", [0, -1])
+@pytest.mark.parametrize("part", [4, 128])
 @pytest.mark.parametrize("holes", [1, 3, 9])
-def test_an_image_of_any_size_is_summed_block_by_block(holes, number, monkeypatch, tmp_path):
-    """The last tile must not overlap another one: it would add to the total twice."""
+def test_an_image_of_any_size_is_summed_block_by_block(holes, part, number, monkeypatch, tmp_path):
+    """The last tile must not overlap another one: it would add to the total twice.
+
+    A part of 144 steps has a whole window, for which it pads 16 channels of the image.
+    """
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     forced(monkeypatch, number)
+    monkeypatch.setattr(parts, "_PART", part)
+    monkeypatch.setattr(parts, "_LONG", max(part, 8) + 16)
     placed, place_blocks = [], tiled.place_blocks
-    monkeypatch.setattr(
-        tiled, "place_blocks", lambda *args: placed.append(place_blocks(*args)) or placed[-1]
-    )
+
+    def place(*args):
+        panels = place_blocks(*args)
+        placed.append(args[-1])
+        return panels
+
+    monkeypatch.setattr(tiled, "place_blocks", place)
     net = torch.nn.Conv2d(32, 48, 3, padding=holes, dilation=holes)
     height, width = (torch.export.Dim(name, min=2, max=99) for name in "hw")
     example = torch.ones(1, 32, 9, 9)
     with Target("llvm -mcpu=haswell -num-cores=2"):
         model = weft.compile(net, (example,), dynamic_shapes=({2: height, 3: width},))
-    assert placed
+    [padded] = placed
+    assert bool(padded) == (part == 128)
     for size in ((2, 2), (2, 7), (9, 9), (5, 40), (33, 13)):
         x = torch.from_numpy(floats(1, 32, *size))
         np.testing.assert_allclose(model(x), net(x).detach(), rtol=1e-4, atol=1e-5)

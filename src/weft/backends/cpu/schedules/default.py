@@ -85,6 +85,8 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     while waiting:
         result = waiting.pop()
         nest = Nest(sch, result)
+        if _is_placed(sch, result):
+            continue
         if _suits("scans", nest.is_scan):
             scan = functools.partial(scans.schedule, block=result, machine=machine)
             sch = _tried("scans", sch, scan)
@@ -102,6 +104,12 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
             else:
                 sch = _tried("rows", sch, _rows(result, [], [], machine))
     return sch
+
+
+def _is_placed(sch: Schedule, block: BlockRV) -> bool:
+    """Whether the program of its reader has put a block inside of a loop of its own."""
+    loops = sch.get_loops(block)
+    return bool(loops) and len(sch.get_child_blocks(loops[0])) > 1
 
 
 def _with_its_producers(

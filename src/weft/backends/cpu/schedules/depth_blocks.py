@@ -49,10 +49,12 @@ def place_blocks(
     sizes: Sizes,
     chunks: Chunks,
     machine: Machine,
+    padded: Sequence[BlockRV] = (),
 ) -> LoopRV:
     """Order the loops of three ``blocks``: the sums of parts over ``steps``, the total, the result.
 
-    ``nest`` is the reduction before it was cut into parts. Returns the innermost loop in each
+    ``nest`` is the reduction before it was cut into parts. Blocks that copy an image into a
+    ``padded`` one copy what a block of the depth reads. Returns the innermost loop in each
     iteration of which all tiles of rows use the same block of a panel.
     """
     part, total, result = blocks
@@ -62,11 +64,21 @@ def place_blocks(
         run_in_parallel(sch, [place], machine)
     variables = [sch.get(loop).loop_var for loop in sch.get_loops(total)]
     around = variables.index(sch.get(place).loop_var) + 1
-    panels, tiles, inside = _total_loops(sch, nest, roles, total, sizes, around)
-    sch.compute_at(part, tiles)
+    each, panels, tiles = _total_loops(sch, nest, roles, total, sizes, around)
+    if not padded and _are_whole(nest, _across(roles, sizes)):
+        # As one loop, so that the first panel of the next block is fetched ahead, too.
+        panels = [sch.fuse(each, *panels)]
+    if are_few(sch, tiles, roles):
+        sch.annotate(panels[-1], PREFETCH_NEXT, True)
+    sch.annotate(tiles[-1], PREFETCH_RESULT, True)
+    sch.compute_at(part, tiles[-1])
+    for pad in padded:
+        sch.compute_at(pad, each)
+        sch.vectorize(sch.get_loops(pad)[-1])
+    inside = len(sch.get_loops(total)) - len(tile_axes(roles))
     step = tile_reduction(sch, part, replace(roles, steps=steps), inside, machine)
     prefetch_steps(sch, step)
-    return panels
+    return panels[-1]
 
 
 def _chunk_loops(
@@ -105,10 +117,10 @@ def _chunk_loops(
 
 def _total_loops(
     sch: Schedule, nest: Nest, roles: Roles, total: BlockRV, sizes: Sizes, around: int
-) -> tuple[LoopRV, LoopRV, int]:
+) -> tuple[LoopRV, list[LoopRV], list[LoopRV]]:
     """Order the loops of the total below the ``around`` outermost: blocks, panels, tiles of rows.
 
-    Returns the loops over panels and over tiles, and how many loops are around a tile.
+    Returns the loop over blocks, those over panels, and those over tiles.
     """
     own = sch.get_loops(total)[around:]
     loops = loops_like(sch, total, nest, around)
@@ -124,12 +136,7 @@ def _total_loops(
     start = sch.decompose_reduction(total, blocks)
     for block in (start, total):
         mark_tile(sch, sch.get_loops(block)[-len(tile) :])
-    # As one loop, so that the first panel of the next block is fetched ahead, too.
-    each = sch.fuse(blocks, *panels) if _are_whole(nest, _across(roles, sizes)) else panels[-1]
-    if are_few(sch, tiles, roles):
-        sch.annotate(each, PREFETCH_NEXT, True)
-    sch.annotate(tiles[-1], PREFETCH_RESULT, True)
-    return each, tiles[-1], len(sch.get_loops(total)) - len(tile)
+    return blocks, panels, tiles
 
 
 def _cut(sch: Schedule, loops: dict[Var, LoopRV], axis: Var, size: int) -> LoopRV:

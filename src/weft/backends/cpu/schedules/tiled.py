@@ -9,6 +9,7 @@ out (``borders``). Sizes come from ``tiles.best_tile``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
@@ -43,6 +44,7 @@ from weft.backends.cpu.schedules.tiles import (
     shared_out,
 )
 from weft.backends.cpu.schedules.widened import place_copies, widen_panels
+from weft.backends.cpu.schedules.windows import paddings
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
 from weft.backends.cpu.vectors.prefetch_result import PREFETCH_RESULT
@@ -69,6 +71,10 @@ _ENDS_GAIN: Final = 0.25
 """A tile that ends with rows is taken instead of the fastest if it takes at most this share of the
 cycles: each step of a window gets code of its own there, which is compiled in time only if few
 steps are left. Of others, whole tiles that lie outside are left out (SkipOutside)."""
+_BYTES: Final = 4
+"""Bytes of an element; an estimate is enough here."""
+_FEW_CHUNKS: Final = 8
+"""In how many chunks of columns an image is padded anew."""
 _NEAR: Final = 64
 """Two rows at most this many elements apart count as neighbours, as two pixels are."""
 
@@ -142,7 +148,10 @@ def _place(
     if part is not None and chunks is not None:
         sch.set_scope(block, 0, "global")
         sums = part[0], block, result
-        return place_blocks(sch, nest, roles, sums, part[1], sizes, chunks, machine)
+        pixels = [axis for axis in (roles.row, roles.tall) if axis is not None]
+        has_windows = {*crossing(nest.loads, roles.steps, pixels)} <= {*part[1]}
+        padded = _padded_by_blocks(sch, part[0], chunks, machine) if has_windows else []
+        return place_blocks(sch, nest, roles, sums, part[1], sizes, chunks, machine, padded)
     place = place_tile(sch, nest, roles, blocks, sizes, machine)
     around = loops_around(sch, result, roles)
     # Short sums leave too little time for that beside their other loads.
@@ -212,6 +221,26 @@ def _chunks_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Chun
         best_chunks(machine, traffic, blocks, order),
         lambda: [None, *likely_chunks(machine, traffic, blocks, _OTHERS)],
     )
+
+
+def _padded_by_blocks(
+    sch: Schedule, block: BlockRV, chunks: Chunks, machine: Machine
+) -> list[BlockRV]:
+    """The blocks that pad an image for the sums of ``block``, block by block of its depth.
+
+    So the copy stays in the second cache. It is made anew for each chunk of columns. Not for chunks
+    of rows: which rows lie outside is then no longer seen (SkipOutside).
+    """
+    if chunks.rows > 1 or chunks.columns > _FEW_CHUNKS:
+        return []
+    padded = paddings(sch, block)
+    shapes = [sch.get(pad).writes[0].buffer.shape for pad in padded]
+    known = [[size.value for size in shape if isinstance(size, IntImm)] for shape in shapes]
+    is_small = all(
+        len(sizes) == len(shape) and math.prod(sizes) * _BYTES <= machine.l2
+        for sizes, shape in zip(known, shapes, strict=True)
+    )
+    return [] if is_small else padded
 
 
 def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine, share: float) -> bool:
