@@ -7,6 +7,7 @@ import functools
 import inspect
 import io
 import linecache
+import logging
 import sys
 import threading
 import traceback
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import sympy
 import torch
@@ -122,11 +123,10 @@ def _captured(
     dynamic_shapes: object,
 ) -> tuple[torch.export.ExportedProgram, list[str]]:
     """The program, and the paths of what the model changes and the program does not."""
-    printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), stand_ins(), passed_checks() as passed:
+            with stand_ins(), passed_checks() as passed:
                 assignments = Assignments(model)
                 with untouched(model) as restore, assignments.noted():
                     program = _exported(model, args, kwargs, dynamic_shapes, restore)
@@ -139,7 +139,6 @@ def _captured(
             raise
         except Exception as error:
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
-    sys.stderr.write(printed.getvalue())
     return program, assignments.others
 
 
@@ -155,7 +154,13 @@ def _exported(
     ``restore`` undoes before another trace what a trace did.
     """
     export = functools.partial(
-        torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+        _export_quietly,
+        torch.export.export,
+        model,
+        args,
+        kwargs,
+        dynamic_shapes=dynamic_shapes,
+        strict=False,
     )
     try:
         with told_shapes():
@@ -169,11 +174,37 @@ def _exported(
             raise
         restore()
         try:
-            return exported_below_autograd(model, args, kwargs, dynamic_shapes)
+            return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
         except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
             raise error from None
     restore()
-    return exported_below_autograd(model, args, kwargs, dynamic_shapes)
+    return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
+
+
+def _export_quietly(
+    export: Callable[..., torch.export.ExportedProgram], *args: Any, **kwargs: Any
+) -> torch.export.ExportedProgram:
+    """An exported program; a call that fails says nothing but its error, as another may follow.
+
+    Where it fails, torch prints the graph that it has so far, and logs what it was about to do.
+    """
+    printed = io.StringIO()
+    handlers = logging.getLogger("torch").handlers
+    for handler in handlers:
+        handler.addFilter(_is_asked_for)
+    try:
+        with redirect_stderr(printed):
+            program = export(*args, **kwargs)
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_is_asked_for)
+    sys.stderr.write(printed.getvalue())
+    return program
+
+
+def _is_asked_for(record: logging.LogRecord) -> bool:
+    """Whether a message of torch is one that only users who ask for them get (``TORCH_LOGS``)."""
+    return record.levelno <= logging.INFO
 
 
 def _exported_by(
@@ -181,11 +212,28 @@ def _exported_by(
     model: torch.nn.Module,
     restore: Callable[[], None],
 ) -> torch.export.ExportedProgram:
-    """The exported program; torch need not look at guards that hold or become checks.
+    """The exported program.
 
-    Where it stopped at values, it is asked again with those of small buffers; where it lost sight
-    of a tensor, with what follows ``tensor.data``.
+    Where torch stopped at values, it is asked again with those of small buffers, then from the
+    model's bytecode; where it lost sight of a tensor, with what follows ``tensor.data``.
     """
+    try:
+        return _deferring_guards(export)
+    except GuardOnDataDependentSymNode as error:
+        restore()
+        return _exported_past_values(export, model, restore, error)
+    except RuntimeError as error:
+        if _LOST not in str(error):
+            raise
+    restore()
+    with assigned_data(model):
+        return export()
+
+
+def _deferring_guards(
+    export: Callable[..., torch.export.ExportedProgram],
+) -> torch.export.ExportedProgram:
+    """The exported program; torch need not look at guards that hold or become checks."""
     try:
         return export()
     except UserError as error:
@@ -194,21 +242,33 @@ def _exported_by(
         if can_ignore and is_guard and may_be_ignored(str(error)):
             return export(**{_IGNORES_GUARDS: True})
         raise
-    except GuardOnDataDependentSymNode:
-        restore()
+
+
+def _exported_past_values(
+    export: Callable[..., torch.export.ExportedProgram],
+    model: torch.nn.Module,
+    restore: Callable[[], None],
+    stop: GuardOnDataDependentSymNode,
+) -> torch.export.ExportedProgram:
+    """The exported program, of a model in which ``stop`` says that torch stopped at values.
+
+    ``int(lengths.max())`` has a plain integer for its result, which a trace does not know: torch's
+    reader of bytecode takes the call for the number itself.
+    """
+    try:
         numbers = numbers_of(model)
         with known_numbers(model, numbers):
             program = export()
-        if written(program, InputKind.BUFFER) & numbers.keys():
-            raise  # they are other numbers in the next call
-        erase_reads(program)
-        return program
-    except RuntimeError as error:
-        if _LOST not in str(error):
-            raise
+        if not written(program, InputKind.BUFFER) & numbers.keys():  # the next call has the same
+            erase_reads(program)
+            return program
+    except GuardOnDataDependentSymNode as error:
+        stop = error
     restore()
-    with assigned_data(model):
-        return export()
+    try:
+        return _deferring_guards(functools.partial(export, strict=True))
+    except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
+        raise stop from None
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:

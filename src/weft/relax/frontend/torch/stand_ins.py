@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from weft.relax.frontend.torch import attention_masks, detectors, keypoints, longformer
+from weft.relax.frontend.torch import (
+    attention_masks,
+    detectors,
+    keypoints,
+    longformer,
+    one_hot,
+    packed_sequences,
+)
 
 _BOXES: Final = "torchvision.ops.boxes"
 _UTILS: Final = "torchvision.models.detection._utils"
@@ -16,6 +23,8 @@ _HEADS: Final = "torchvision.models.detection.roi_heads"
 _MASKS: Final = "transformers.masking_utils"
 _LAYERS: Final = "torch.nn.modules.transformer"
 _LONGFORMER: Final = "transformers.models.longformer.modeling_longformer"
+_PACKING: Final = "torch.nn.utils.rnn"
+_RECURRENT: Final = "torch.nn.modules.rnn"
 _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_BOXES, "", "batched_nms", detectors.batched_nms),
     (_UTILS, "", "_topk_min", detectors.topk_min),
@@ -34,6 +43,12 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_LONGFORMER, "LongformerModel", "_merge_to_attention_mask", longformer.merged_mask),
     (_LONGFORMER, "LongformerEncoder", "forward", longformer.encoded),
     (_LONGFORMER, "LongformerSelfAttention", "forward", longformer.attended),
+    ("torch.nn.functional", "", "one_hot", one_hot.one_hot),
+    (_PACKING, "", "pack_padded_sequence", packed_sequences.pack_padded_sequence),
+    (_PACKING, "", "pad_packed_sequence", packed_sequences.pad_packed_sequence),
+    (_RECURRENT, "LSTM", "forward", packed_sequences.lstm),
+    (_RECURRENT, "GRU", "forward", packed_sequences.gru),
+    (_RECURRENT, "RNN", "forward", packed_sequences.plain),
 )
 """(module, class or "", name, what stands for it)."""
 
@@ -44,6 +59,7 @@ def stand_ins() -> Iterator[None]:
 
     This changes modules for the whole process: hold ``EXPORTING``.
     """
+    functions: dict[int, Callable[..., object]] = {}
     replaced: list[tuple[object, str, object]] = []
     try:
         for module, owner, name, stand_in in _STAND_INS:
@@ -52,16 +68,25 @@ def stand_ins() -> Iterator[None]:
             original = getattr(home, name, None)
             if original is None:
                 continue
-            for holder in [home] if owner else _holders(name, original):
-                replaced.append((holder, name, original))
-                setattr(holder, name, stand_in)
+            if owner:
+                replaced.append((home, name, original))
+                setattr(home, name, stand_in)
+            else:
+                functions[id(original)] = stand_in
+        for holder, name, original in _holders(functions):
+            replaced.append((holder, name, original))
+            setattr(holder, name, functions[id(original)])
         yield
     finally:
         for holder, name, original in replaced:
             setattr(holder, name, original)
 
 
-def _holders(name: str, function: object) -> list[object]:
-    """All modules that have a function under its name, those that imported it among them."""
-    modules = list(sys.modules.values())
-    return [item for item in modules if getattr(item, "__dict__", {}).get(name) is function]
+def _holders(functions: Mapping[int, object]) -> list[tuple[object, str, object]]:
+    """(module, name, function) wherever modules have functions of these ids, under any name."""
+    return [
+        (module, name, value)
+        for module in list(sys.modules.values())
+        for name, value in list(getattr(module, "__dict__", {}).items())
+        if id(value) in functions
+    ]
