@@ -214,14 +214,17 @@ def _exported_by(
 ) -> torch.export.ExportedProgram:
     """The exported program.
 
-    Where torch stopped at values, it is asked again with those of small buffers, then from the
-    model's bytecode; where it lost sight of a tensor, with what follows ``tensor.data``.
+    Where torch stopped at values, it is asked again with those of small buffers; where it lost
+    sight of a tensor, with what follows ``tensor.data``; else it reads the model's bytecode.
     """
     try:
         return _deferring_guards(export)
     except GuardOnDataDependentSymNode as error:
         restore()
         return _exported_past_values(export, model, restore, error)
+    except UserError as error:
+        restore()
+        return _exported_from_bytecode(export, error)
     except RuntimeError as error:
         if _LOST not in str(error):
             raise
@@ -239,9 +242,12 @@ def _deferring_guards(
     except UserError as error:
         can_ignore = _IGNORES_GUARDS in inspect.signature(torch.export.export).parameters
         is_guard = error.error_type is UserErrorType.CONSTRAINT_VIOLATION
-        if can_ignore and is_guard and may_be_ignored(str(error)):
+        if not (can_ignore and is_guard and may_be_ignored(str(error))):
+            raise
+        try:
             return export(**{_IGNORES_GUARDS: True})
-        raise
+        except Exception:  # noqa: BLE001 - the first error says what to do
+            raise error from None
 
 
 def _exported_past_values(
@@ -250,11 +256,7 @@ def _exported_past_values(
     restore: Callable[[], None],
     stop: GuardOnDataDependentSymNode,
 ) -> torch.export.ExportedProgram:
-    """The exported program, of a model in which ``stop`` says that torch stopped at values.
-
-    ``int(lengths.max())`` has a plain integer for its result, which a trace does not know: torch's
-    reader of bytecode takes the call for the number itself.
-    """
+    """The exported program, of a model in which ``stop`` says that torch stopped at values."""
     try:
         numbers = numbers_of(model)
         with known_numbers(model, numbers):
@@ -265,6 +267,18 @@ def _exported_past_values(
     except GuardOnDataDependentSymNode as error:
         stop = error
     restore()
+    return _exported_from_bytecode(export, stop)
+
+
+def _exported_from_bytecode(
+    export: Callable[..., torch.export.ExportedProgram], stop: Exception
+) -> torch.export.ExportedProgram:
+    """The exported program of a model in which a trace stopped, or made a constant of an extent.
+
+    Python's ``int(x)`` and ``float(x)`` have plain numbers for results, which a trace does not
+    know: torch's reader of bytecode takes such a call for the number itself. Where it stops, too,
+    ``stop`` is the error to tell.
+    """
     try:
         return _deferring_guards(functools.partial(export, strict=True))
     except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell

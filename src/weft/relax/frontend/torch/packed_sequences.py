@@ -29,8 +29,7 @@ _pack: Final = rnn.pack_padded_sequence
 _pad: Final = rnn.pad_packed_sequence
 
 
-@torch.library.custom_op("weft::recurrent", mutates_args=())
-def recurrent(
+def _recurrent(
     data: torch.Tensor,
     lengths: torch.Tensor,
     states: Sequence[torch.Tensor],
@@ -55,7 +54,6 @@ def recurrent(
     return [padded, *[end[:, packed.unsorted_indices] for end in ends]]
 
 
-@recurrent.register_fake
 def _shapes(
     data: torch.Tensor,
     lengths: torch.Tensor,  # noqa: ARG001 - the parameters are those of the operator
@@ -69,6 +67,10 @@ def _shapes(
     width = states[0].shape[-1] * (2 if bidirectional else 1)
     outputs = data.new_empty([*data.shape[:-1], width])
     return [outputs, *[torch.empty_like(state) for state in states]]
+
+
+recurrent: Final = torch.library.custom_op("weft::recurrent", _recurrent, mutates_args=())
+recurrent.register_fake(_shapes)
 
 
 @dataclass(frozen=True)

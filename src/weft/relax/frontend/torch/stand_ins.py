@@ -14,6 +14,7 @@ from weft.relax.frontend.torch import (
     longformer,
     one_hot,
     packed_sequences,
+    symbolic_numbers,
 )
 
 _BOXES: Final = "torchvision.ops.boxes"
@@ -25,6 +26,8 @@ _LAYERS: Final = "torch.nn.modules.transformer"
 _LONGFORMER: Final = "transformers.models.longformer.modeling_longformer"
 _PACKING: Final = "torch.nn.utils.rnn"
 _RECURRENT: Final = "torch.nn.modules.rnn"
+_OWN: Final = "weft."
+"""The beginning of the names of modules that keep the functions themselves."""
 _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_BOXES, "", "batched_nms", detectors.batched_nms),
     (_UTILS, "", "_topk_min", detectors.topk_min),
@@ -44,6 +47,14 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_LONGFORMER, "LongformerEncoder", "forward", longformer.encoded),
     (_LONGFORMER, "LongformerSelfAttention", "forward", longformer.attended),
     ("torch.nn.functional", "", "one_hot", one_hot.one_hot),
+    *(("math", "", name, symbolic_numbers.of_symbols(name)) for name in symbolic_numbers.UNARY),
+    ("math", "", "sqrt", symbolic_numbers.sqrt),
+    ("math", "", "log", symbolic_numbers.log),
+    ("torch", "", "linspace", symbolic_numbers.linspace),
+    ("torch.fft", "", "fftfreq", symbolic_numbers.fftfreq),
+    ("torch.fft", "", "rfftfreq", symbolic_numbers.rfftfreq),
+    ("torch", "", "as_tensor", symbolic_numbers.as_tensor),
+    ("torch", "Tensor", "new_tensor", symbolic_numbers.new_tensor),
     (_PACKING, "", "pack_padded_sequence", packed_sequences.pack_padded_sequence),
     (_PACKING, "", "pad_packed_sequence", packed_sequences.pad_packed_sequence),
     (_RECURRENT, "LSTM", "forward", packed_sequences.lstm),
@@ -60,33 +71,38 @@ def stand_ins() -> Iterator[None]:
     This changes modules for the whole process: hold ``EXPORTING``.
     """
     functions: dict[int, Callable[..., object]] = {}
+    places: list[tuple[object, str, Callable[..., object]]] = []
+    for module, owner, name, stand_in in _STAND_INS:
+        home: object = sys.modules.get(module)
+        home = getattr(home, owner, None) if owner else home
+        original = getattr(home, name, None)
+        if original is not None and owner:
+            places.append((home, name, stand_in))
+        elif original is not None:
+            functions[id(original)] = stand_in
+    places += _holders(functions)
     replaced: list[tuple[object, str, object]] = []
     try:
-        for module, owner, name, stand_in in _STAND_INS:
-            home: object = sys.modules.get(module)
-            home = getattr(home, owner, None) if owner else home
-            original = getattr(home, name, None)
-            if original is None:
-                continue
-            if owner:
-                replaced.append((home, name, original))
-                setattr(home, name, stand_in)
-            else:
-                functions[id(original)] = stand_in
-        for holder, name, original in _holders(functions):
-            replaced.append((holder, name, original))
-            setattr(holder, name, functions[id(original)])
+        for holder, name, stand_in in places:
+            replaced.append((holder, name, vars(holder).get(name)))
+            setattr(holder, name, stand_in)
         yield
     finally:
-        for holder, name, original in replaced:
-            setattr(holder, name, original)
+        for holder, name, own in replaced:
+            if own is None:  # a class has it of a base
+                delattr(holder, name)
+            else:
+                setattr(holder, name, own)
 
 
-def _holders(functions: Mapping[int, object]) -> list[tuple[object, str, object]]:
-    """(module, name, function) wherever modules have functions of these ids, under any name."""
+def _holders(
+    functions: Mapping[int, Callable[..., object]],
+) -> list[tuple[object, str, Callable[..., object]]]:
+    """(module, name, stand-in) wherever modules have functions of these ids, under any name."""
     return [
-        (module, name, value)
+        (module, name, functions[id(value)])
         for module in list(sys.modules.values())
+        if not getattr(module, "__name__", "").startswith(_OWN)
         for name, value in list(getattr(module, "__dict__", {}).items())
         if id(value) in functions
     ]
