@@ -169,10 +169,11 @@ def _exported(
             return program
     except TVMError:
         raise
-    except Exception as error:
-        if not differentiates(error, _LOST):
-            raise
+    except Exception as error:  # noqa: BLE001 - torch raises many kinds
         restore()
+        if not differentiates(error, _LOST):
+            with told_shapes():
+                return _exported_from_bytecode(export, error)
         try:
             return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
         except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
@@ -215,16 +216,13 @@ def _exported_by(
     """The exported program.
 
     Where torch stopped at values, it is asked again with those of small buffers; where it lost
-    sight of a tensor, with what follows ``tensor.data``; else it reads the model's bytecode.
+    sight of a tensor, with what follows ``tensor.data``.
     """
     try:
         return _deferring_guards(export)
     except GuardOnDataDependentSymNode as error:
         restore()
         return _exported_past_values(export, model, restore, error)
-    except UserError as error:
-        restore()
-        return _exported_from_bytecode(export, error)
     except RuntimeError as error:
         if _LOST not in str(error):
             raise
@@ -241,8 +239,7 @@ def _deferring_guards(
         return export()
     except UserError as error:
         can_ignore = _IGNORES_GUARDS in inspect.signature(torch.export.export).parameters
-        is_guard = error.error_type is UserErrorType.CONSTRAINT_VIOLATION
-        if not (can_ignore and is_guard and may_be_ignored(str(error))):
+        if not (can_ignore and _is_of_sizes(error) and may_be_ignored(str(error))):
             raise
         try:
             return export(**{_IGNORES_GUARDS: True})
@@ -266,8 +263,7 @@ def _exported_past_values(
             return program
     except GuardOnDataDependentSymNode as error:
         stop = error
-    restore()
-    return _exported_from_bytecode(export, stop)
+    raise stop
 
 
 def _exported_from_bytecode(
@@ -275,14 +271,21 @@ def _exported_from_bytecode(
 ) -> torch.export.ExportedProgram:
     """The exported program of a model in which a trace stopped, or made a constant of an extent.
 
-    Python's ``int(x)`` and ``float(x)`` have plain numbers for results, which a trace does not
-    know: torch's reader of bytecode takes such a call for the number itself. Where it stops, too,
-    ``stop`` is the error to tell.
+    Python's ``int(x)``, ``float(x)`` and ``len(x)`` have plain numbers for results, which a trace
+    does not know: torch's reader of bytecode takes such a call for the number itself. Where it
+    stops, too, ``stop`` is the error to tell, unless only sizes are left to complain of.
     """
     try:
         return _deferring_guards(functools.partial(export, strict=True))
-    except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
-        raise stop from None
+    except Exception as error:  # noqa: BLE001 - whatever fails now, the first error stands
+        raise (error if _is_of_sizes(stop) and _is_of_sizes(error) else stop) from None
+
+
+def _is_of_sizes(error: Exception) -> bool:
+    """Whether torch complains that a model does not take all sizes that it was to take."""
+    if not isinstance(error, UserError):
+        return False
+    return bool(error.error_type is UserErrorType.CONSTRAINT_VIOLATION)
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:

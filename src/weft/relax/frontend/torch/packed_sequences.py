@@ -55,16 +55,9 @@ def _recurrent(
 
 
 def _shapes(
-    data: torch.Tensor,
-    lengths: torch.Tensor,  # noqa: ARG001 - the parameters are those of the operator
-    states: Sequence[torch.Tensor],
-    params: Sequence[torch.Tensor],  # noqa: ARG001
-    mode: str,  # noqa: ARG001
-    has_biases: bool,  # noqa: ARG001
-    num_layers: int,  # noqa: ARG001
-    bidirectional: bool,
+    data: torch.Tensor, _lengths: torch.Tensor, states: Sequence[torch.Tensor], *options: object
 ) -> list[torch.Tensor]:
-    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    width = states[0].shape[-1] * (2 if options[-1] else 1)
     outputs = data.new_empty([*data.shape[:-1], width])
     return [outputs, *[torch.empty_like(state) for state in states]]
 
