@@ -8,6 +8,7 @@ from torch import nn
 
 import weft
 from weft.relax.frontend.torch.capture import CaptureError
+from weft.support.errors import UnsupportedError
 
 pytestmark = pytest.mark.torch
 ROWS, STEPS = torch.export.Dim("rows", max=9), torch.export.Dim("steps", max=40)
@@ -74,6 +75,16 @@ def test_a_loop_of_as_many_steps_is_refused_where_it_stands():
 
     with pytest.raises(CaptureError, match=r"range\(int\(times\)\)"):
         weft.compile(Doubled(), (torch.ones(3), torch.tensor(2)), cache=False)
+
+
+def test_torch_cannot_compare_sizes_that_only_the_data_tell():
+    class Padded(nn.Module):
+        def forward(self, x, lengths):
+            parts = [x[0, : lengths[0]], x[1, : lengths[1]]]
+            return nn.utils.rnn.pad_sequence(parts)
+
+    with pytest.raises(UnsupportedError, match=r"(?s)only the data tell.*torch\.compile"):
+        weft.compile(Padded(), (torch.ones(2, 5), torch.tensor([2, 4])), cache=False)
 
 
 @pytest.mark.filterwarnings("ignore:where received a uint8 condition")

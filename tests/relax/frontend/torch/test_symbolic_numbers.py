@@ -33,9 +33,11 @@ class Function(torch.nn.Module):
         lambda x, n, m: x * torch.linspace(-1, 1, m) + torch.linspace(0, n - 1, n)[:, None],
         lambda x, n, m: x * torch.linspace(0.5, 0.1, n // 2, dtype=torch.float64).sum(),
         lambda x, n, m: x * torch.fft.fftfreq(m) + torch.fft.rfftfreq(n, 0.5).sum(),
+        lambda x, n, m: x * torch.arange(len(x))[:, None] / len(x),
         lambda x, n, m: x + torch.as_tensor(x.shape)[0] + x.new_tensor([m, n / 2])[1],
     ],
-    ids=["logarithms", "waves", "floats", "ints", "rows", "halves", "frequencies", "tensors"],
+    ids=["logarithms", "waves", "floats", "ints", "rows", "halves", "frequencies", "lengths",
+         "tensors"],
 )  # fmt: skip
 def test_numbers_of_sizes(function):
     model = Function(function)
