@@ -77,6 +77,40 @@ def test_a_loop_of_as_many_steps_is_refused_where_it_stands():
         weft.compile(Doubled(), (torch.ones(3), torch.tensor(2)), cache=False)
 
 
+class Buffered(nn.Module):
+    """Counts in a buffer, in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.tensor(0))
+
+    def forward(self, x, lengths):
+        count = int(lengths.max())
+        self.rows += count
+        return x[:, :count] * self.rows
+
+
+def test_buffers_keep_what_is_added():
+    model, inputs = Buffered(), (torch.randn(2, 5), torch.tensor([2, 4]))
+    compiled = weft.compile(Buffered(), inputs, cache=False)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(*inputs), model(*inputs))
+
+
+def test_what_a_model_assigns_is_not_forgotten():
+    """torch's reader of bytecode does not record it."""
+
+    class Assigned(Buffered):
+        def forward(self, x, lengths):
+            self.last = getattr(self, "last", 0) + x
+            return x[:, : int(lengths.max())] * self.last.sum()
+
+    model = Assigned()
+    with pytest.raises(CaptureError, match="specialized integer"):
+        weft.compile(model, (torch.randn(2, 5), torch.tensor([2, 4])), cache=False)
+    assert not hasattr(model, "last")
+
+
 def test_torch_cannot_compare_sizes_that_only_the_data_tell():
     class Padded(nn.Module):
         def forward(self, x, lengths):

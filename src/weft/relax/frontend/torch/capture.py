@@ -34,7 +34,7 @@ from weft.relax.frontend.torch.derivatives import (
     has_derivatives,
 )
 from weft.relax.frontend.torch.example_inputs import prepared
-from weft.relax.frontend.torch.forgotten import warn_of_forgotten
+from weft.relax.frontend.torch.forgotten import changes_what_it_holds, warn_of_forgotten
 from weft.relax.frontend.torch.kept_tensors import written
 from weft.relax.frontend.torch.known_numbers import erase_reads, known_numbers, numbers_of
 from weft.relax.frontend.torch.stand_ins import stand_ins
@@ -169,11 +169,15 @@ def _exported(
             return program
     except TVMError:
         raise
-    except Exception as error:  # noqa: BLE001 - torch raises many kinds
+    except Exception as error:
         restore()
-        if not differentiates(error, _LOST):
+        if isinstance(error, GuardOnDataDependentSymNode) or _is_of_sizes(error):
+            if changes_what_it_holds(model, args, kwargs):
+                raise  # torch's reader of bytecode forgets that
             with told_shapes():
                 return _exported_from_bytecode(export, error)
+        if not differentiates(error, _LOST):
+            raise
         try:
             return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
         except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
