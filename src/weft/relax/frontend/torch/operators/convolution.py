@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from weft.ir.expr import Extent, PrimExpr
 from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -39,7 +40,7 @@ def convolution(
     dilation: Sequence[int],
     transposed: bool,
     output_padding: Sequence[int],
-    groups: int,
+    groups: Extent,
     *_: object,
 ) -> Expr:
     """A convolution or its transpose, with a bias for each channel."""
@@ -84,7 +85,7 @@ def plain_convolution(
     stride: Size = 1,
     padding: Size = 0,
     dilation: Size = 1,
-    groups: int = 1,
+    groups: Extent = 1,
 ) -> Expr:
     """A convolution that is not transposed."""
     rank = context.rank(weight) - 2
@@ -101,7 +102,7 @@ def convolved_by_taps(
     It is the sum of products over the elements of the kernel, each of which meets the image moved
     by its place.
     """
-    emit, rank, groups = context.emit, len(around), common["groups"]
+    emit, rank, groups = context.emit, len(around), expect(common["groups"], PrimExpr)
     steps, holes = (expect(common[name], list) for name in ("strides", "dilation"))
     outputs, inputs, *kernel = context.dims(weight)
     outputs = outputs // groups
@@ -116,7 +117,7 @@ def convolved_by_taps(
         for extent, size, step, hole in zip(extents, kernel, steps, holes, strict=True)
     ]
     sums: Expr | None = None
-    for tap in itertools.product(*(range(int(size)) for size in kernel)):
+    for tap in itertools.product(*(range(expect(size, int)) for size in kernel)):
         begins = [place * hole for place, hole in zip(tap, holes, strict=True)]
         ends = [
             begin + (span - 1) * step + 1
