@@ -153,15 +153,8 @@ def _exported(
 
     ``restore`` undoes before another trace what a trace did.
     """
-    export = functools.partial(
-        _export_quietly,
-        torch.export.export,
-        model,
-        args,
-        kwargs,
-        dynamic_shapes=dynamic_shapes,
-        strict=False,
-    )
+    options: dict[str, object] = {"dynamic_shapes": dynamic_shapes, "strict": False}
+    export = functools.partial(_export_quietly, torch.export.export, model, args, kwargs, **options)
     try:
         with told_shapes():
             program = _exported_by(export, model, restore)
@@ -171,13 +164,12 @@ def _exported(
         raise
     except Exception as error:
         restore()
-        if isinstance(error, GuardOnDataDependentSymNode) or _is_of_sizes(error):
-            if changes_what_it_holds(model, args, kwargs):
-                raise  # torch's reader of bytecode forgets that
+        if not differentiates(error, _LOST):
+            is_readable = isinstance(error, GuardOnDataDependentSymNode) or _is_of_sizes(error)
+            if not is_readable or changes_what_it_holds(model, args, kwargs):
+                raise  # torch's reader of bytecode forgets what a model holds
             with told_shapes():
                 return _exported_from_bytecode(export, error)
-        if not differentiates(error, _LOST):
-            raise
         try:
             return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
         except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.torch.context import Context
@@ -180,9 +181,12 @@ def ended_early(
     activations = ["relu" if mode == "RNN_RELU" else "tanh"] if kind == "rnn" else None
     width = context.dims(states[0])[2]
 
+    def zeros(count: Extent) -> Expr:
+        return context.emit(op.zeros([count], context.dtype_of(data)))
+
     def gates(weight: Expr | None) -> Expr:
         if weight is None:
-            return context.emit(op.zeros([width * GATES[kind]], context.dtype_of(data)))
+            return zeros(width * GATES[kind])
         order = _ORDERS.get(mode)
         if order is None:
             return weight
@@ -191,14 +195,11 @@ def ended_early(
 
     def layer(data: Expr, weights: Weights, firsts: Sequence[Expr], reverse: bool) -> Expr:
         matrices = [gates(weight) for weight in weights[:4]]
-        more = [gates_of_peepholes()] if kind == "lstm" else []
+        peepholes = [zeros(width * 3)] if kind == "lstm" else []
         return op.nn.recurrent_layer(
-            data, *matrices, [*firsts, *more], lengths, kind, reverse, activations,
+            data, *matrices, [*firsts, *peepholes], lengths, kind, reverse, activations,
             reset_after=kind == "gru",
         )  # fmt: skip
-
-    def gates_of_peepholes() -> Expr:
-        return context.emit(op.zeros([width * 3], context.dtype_of(data)))
 
     options = (has_biases, num_layers, 0.0, False, bidirectional, False)
     return layers(context, data, states, params, options, layer)
