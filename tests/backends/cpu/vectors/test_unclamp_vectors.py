@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft import dlight, topi
+from weft import dlight, te, tir, topi
+from weft.codegen.backend import backend_of
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.tir.buffer import BufferLoad
@@ -58,6 +59,43 @@ def test_vectors_inside_of_the_row_have_no_clamps(becomes):
                 ]
 
     becomes(UnclampVectors(), before, expected)
+
+
+def test_vectors_that_always_lie_inside_are_tested_for_nothing(becomes):
+    """Padding by copies of the edge, whose middle vectors are clamped to a row that they meet."""
+
+    @T.prim_func
+    def before(x: T.Buffer((32,), "float32"), y: T.Buffer((24,), "float32")):
+        for i in range(3):
+            y[i * 8 : i * 8 + 8] = x[T.min(T.Ramp(i * 8 + 3, 1, 8), T.Broadcast(31, 8))]
+
+    @T.prim_func
+    def expected(x: T.Buffer((32,), "float32"), y: T.Buffer((24,), "float32")):
+        for i in range(3):
+            y[i * 8 : i * 8 + 8] = x[T.Ramp(i * 8 + 3, 1, 8)]
+
+    becomes(UnclampVectors(), before, expected)
+
+
+@pytest.mark.parametrize("size", [16, 23, 32])
+def test_images_are_padded_by_their_edges(size):
+    data = np.random.default_rng(size).random((1, 1, size, size), "float32")
+    x = te.placeholder(data.shape, "float32", name="x")
+    out = np.empty((1, 1, size + 2, size + 2), "float32")
+    padded = te.compute(
+        out.shape,
+        lambda n, c, h, w: x[
+            n, c, tir.max(tir.min(h - 1, size - 1), 0), tir.max(tir.min(w - 1, size - 1), 0)
+        ],
+    )
+    module = weft.IRModule({"main": te.create_prim_func([x, padded])})
+    target = weft.target.Target("llvm -num-cores=1")
+    with target:
+        module = dlight.ApplyDefaultSchedule(*backend_of(target).schedules(target))(module)
+    array = weft.nd.empty(out.shape, "float32")
+    weft.build(module, target)["main"](weft.nd.array(data), array)
+    edges = [(0, 0), (0, 0), (1, 1), (1, 1)]
+    np.testing.assert_array_equal(array.numpy(), np.pad(data, edges, mode="edge"))
 
 
 def test_a_test_that_follows_from_another_is_left_out():

@@ -142,18 +142,16 @@ def test_sizes_at_which_an_extent_becomes_one_are_refused_when_the_model_is_call
 
 
 def test_a_line_that_runs_in_pytorch_only_is_told_from_wrong_inputs():
-    """torch.export cannot pad sequences whose lengths are a tensor."""
-    recurrent = torch.nn.GRU(3, 4, batch_first=True)
+    """The number of residuals depends on the rank, which only the data tell."""
 
-    def padded(x, lengths):
-        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
-        return torch.nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0], batch_first=True)[0]
+    def solved(x, y):
+        return torch.linalg.lstsq(x, y, driver="gels").solution
 
-    inputs = (torch.randn(2, 5, 3), torch.tensor([5, 2]))
+    inputs = (torch.randn(5, 3), torch.randn(5, 2))
     with pytest.raises(
         CaptureError, match=r'(?s)at test_capture.*torch\.compile\(model, backend="weft"'
     ):
-        weft.compile(Function(padded), inputs)
+        weft.compile(Function(solved), inputs)
 
 
 SIZE = "L['x'].size()[0]"

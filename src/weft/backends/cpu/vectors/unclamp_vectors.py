@@ -77,7 +77,8 @@ class _Unclamp(StmtMutator):
         if not tests:
             return store
         inside = store.with_(value=_Unclamped(self).visit(store.value))
-        return IfThenElse(op.all(*self._needed(tests)), inside, store)
+        needed = self._needed(tests)
+        return IfThenElse(op.all(*needed), inside, store) if needed else inside
 
     def rises(self, place: PrimExpr) -> bool:
         """Whether the distances from each lane to the next are constants that do not fall."""

@@ -7,6 +7,7 @@ import functools
 import inspect
 import io
 import linecache
+import logging
 import sys
 import threading
 import traceback
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import sympy
 import torch
@@ -33,7 +34,7 @@ from weft.relax.frontend.torch.derivatives import (
     has_derivatives,
 )
 from weft.relax.frontend.torch.example_inputs import prepared
-from weft.relax.frontend.torch.forgotten import warn_of_forgotten
+from weft.relax.frontend.torch.forgotten import changes_what_it_holds, warn_of_forgotten
 from weft.relax.frontend.torch.kept_tensors import written
 from weft.relax.frontend.torch.known_numbers import erase_reads, known_numbers, numbers_of
 from weft.relax.frontend.torch.stand_ins import stand_ins
@@ -122,11 +123,10 @@ def _captured(
     dynamic_shapes: object,
 ) -> tuple[torch.export.ExportedProgram, list[str]]:
     """The program, and the paths of what the model changes and the program does not."""
-    printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
     with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), stand_ins(), passed_checks() as passed:
+            with stand_ins(), passed_checks() as passed:
                 assignments = Assignments(model)
                 with untouched(model) as restore, assignments.noted():
                     program = _exported(model, args, kwargs, dynamic_shapes, restore)
@@ -139,7 +139,6 @@ def _captured(
             raise
         except Exception as error:
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
-    sys.stderr.write(printed.getvalue())
     return program, assignments.others
 
 
@@ -154,9 +153,8 @@ def _exported(
 
     ``restore`` undoes before another trace what a trace did.
     """
-    export = functools.partial(
-        torch.export.export, model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
-    )
+    options: dict[str, object] = {"dynamic_shapes": dynamic_shapes, "strict": False}
+    export = functools.partial(_export_quietly, torch.export.export, model, args, kwargs, **options)
     try:
         with told_shapes():
             program = _exported_by(export, model, restore)
@@ -165,15 +163,45 @@ def _exported(
     except TVMError:
         raise
     except Exception as error:
-        if not differentiates(error, _LOST):
-            raise
         restore()
+        if not differentiates(error, _LOST):
+            is_readable = isinstance(error, GuardOnDataDependentSymNode) or _is_of_sizes(error)
+            if not is_readable or changes_what_it_holds(model, args, kwargs):
+                raise  # torch's reader of bytecode forgets what a model holds
+            with told_shapes():
+                return _exported_from_bytecode(export, error)
         try:
-            return exported_below_autograd(model, args, kwargs, dynamic_shapes)
+            return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
         except Exception:  # noqa: BLE001 - whatever fails now, the first error is the one to tell
             raise error from None
     restore()
-    return exported_below_autograd(model, args, kwargs, dynamic_shapes)
+    return _export_quietly(exported_below_autograd, model, args, kwargs, dynamic_shapes)
+
+
+def _export_quietly(
+    export: Callable[..., torch.export.ExportedProgram], *args: Any, **kwargs: Any
+) -> torch.export.ExportedProgram:
+    """An exported program; a call that fails says nothing but its error, as another may follow.
+
+    Where it fails, torch prints the graph that it has so far, and logs what it was about to do.
+    """
+    printed = io.StringIO()
+    handlers = logging.getLogger("torch").handlers
+    for handler in handlers:
+        handler.addFilter(_is_asked_for)
+    try:
+        with redirect_stderr(printed):
+            program = export(*args, **kwargs)
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_is_asked_for)
+    sys.stderr.write(printed.getvalue())
+    return program
+
+
+def _is_asked_for(record: logging.LogRecord) -> bool:
+    """Whether a message of torch is one that only users who ask for them get (``TORCH_LOGS``)."""
+    return record.levelno <= logging.INFO
 
 
 def _exported_by(
@@ -181,34 +209,79 @@ def _exported_by(
     model: torch.nn.Module,
     restore: Callable[[], None],
 ) -> torch.export.ExportedProgram:
-    """The exported program; torch need not look at guards that hold or become checks.
+    """The exported program.
 
-    Where it stopped at values, it is asked again with those of small buffers; where it lost sight
-    of a tensor, with what follows ``tensor.data``.
+    Where torch stopped at values, it is asked again with those of small buffers; where it lost
+    sight of a tensor, with what follows ``tensor.data``.
     """
     try:
-        return export()
-    except UserError as error:
-        can_ignore = _IGNORES_GUARDS in inspect.signature(torch.export.export).parameters
-        is_guard = error.error_type is UserErrorType.CONSTRAINT_VIOLATION
-        if can_ignore and is_guard and may_be_ignored(str(error)):
-            return export(**{_IGNORES_GUARDS: True})
-        raise
-    except GuardOnDataDependentSymNode:
+        return _deferring_guards(export)
+    except GuardOnDataDependentSymNode as error:
         restore()
-        numbers = numbers_of(model)
-        with known_numbers(model, numbers):
-            program = export()
-        if written(program, InputKind.BUFFER) & numbers.keys():
-            raise  # they are other numbers in the next call
-        erase_reads(program)
-        return program
+        return _exported_past_values(export, model, restore, error)
     except RuntimeError as error:
         if _LOST not in str(error):
             raise
     restore()
     with assigned_data(model):
         return export()
+
+
+def _deferring_guards(
+    export: Callable[..., torch.export.ExportedProgram],
+) -> torch.export.ExportedProgram:
+    """The exported program; torch need not look at guards that hold or become checks."""
+    try:
+        return export()
+    except UserError as error:
+        can_ignore = _IGNORES_GUARDS in inspect.signature(torch.export.export).parameters
+        if not (can_ignore and _is_of_sizes(error) and may_be_ignored(str(error))):
+            raise
+        try:
+            return export(**{_IGNORES_GUARDS: True})
+        except Exception:  # noqa: BLE001 - the first error says what to do
+            raise error from None
+
+
+def _exported_past_values(
+    export: Callable[..., torch.export.ExportedProgram],
+    model: torch.nn.Module,
+    restore: Callable[[], None],
+    stop: GuardOnDataDependentSymNode,
+) -> torch.export.ExportedProgram:
+    """The exported program, of a model in which ``stop`` says that torch stopped at values."""
+    try:
+        numbers = numbers_of(model)
+        with known_numbers(model, numbers):
+            program = export()
+        if not written(program, InputKind.BUFFER) & numbers.keys():  # the next call has the same
+            erase_reads(program)
+            return program
+    except GuardOnDataDependentSymNode as error:
+        stop = error
+    raise stop
+
+
+def _exported_from_bytecode(
+    export: Callable[..., torch.export.ExportedProgram], stop: Exception
+) -> torch.export.ExportedProgram:
+    """The exported program of a model in which a trace stopped, or made a constant of an extent.
+
+    Python's ``int(x)``, ``float(x)`` and ``len(x)`` have plain numbers for results, which a trace
+    does not know: torch's reader of bytecode takes such a call for the number itself. Where it
+    stops, too, ``stop`` is the error to tell, unless only sizes are left to complain of.
+    """
+    try:
+        return _deferring_guards(functools.partial(export, strict=True))
+    except Exception as error:  # noqa: BLE001 - whatever fails now, the first error stands
+        raise (error if _is_of_sizes(stop) and _is_of_sizes(error) else stop) from None
+
+
+def _is_of_sizes(error: Exception) -> bool:
+    """Whether torch complains that a model does not take all sizes that it was to take."""
+    if not isinstance(error, UserError):
+        return False
+    return bool(error.error_type is UserErrorType.CONSTRAINT_VIOLATION)
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:

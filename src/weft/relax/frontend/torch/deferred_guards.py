@@ -5,13 +5,16 @@ While torch traces a model it notes what it takes for granted about symbolic siz
 whole range, and its report lists them. Where all of these are proved here, the model is right for
 all sizes, and torch can be asked to export it without looking at guards. It then leaves each guard
 in the graph as an assertion. So a guard need not hold for the few sizes at which something has an
-extent of 0 or 1, which torch takes to differ from all other extents: the importer makes such a
-guard a check at the beginning of the function (``size_guards.py``).
+extent of 0 or 1, which torch takes to differ from all other extents, and one that was tried for
+thousands of sizes need not be proved for all: the importer makes such a guard a check at the
+beginning of the function (``size_guards.py``).
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -37,46 +40,62 @@ Number = Any
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What the parts of a guard mean: ``constant`` makes a number of an int."""
+    """What the parts of a guard mean.
 
-    constant: Callable[[int], Number]
+    ``functions`` are those of numbers by the names that torch prints; ``quotients`` those of which
+    the rounding of a quotient is one of integers.
+    """
+
+    constant: Callable[[float], Number]
     operations: Mapping[type, Callable[[Number, Number], Number]]
-    ceil: Callable[[Number, Number], Number]
-    floor: Callable[[Number, Number], Number]
+    functions: Mapping[str, Callable[..., Number]]
+    quotients: Mapping[str, Callable[[Number, Number], Number]]
+
+
+def _integer(value: float) -> IntImm:
+    if not isinstance(value, int):
+        raise KeyError(value)
+    return IntImm("int64", value)
 
 
 _SYMBOLIC: Final = Arithmetic(
-    lambda value: IntImm("int64", value),
+    _integer,
     {
         ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
         ast.FloorDiv: tir_op.floordiv, ast.Mod: tir_op.floormod,
         ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
         ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
+        ast.And: tir_op.logical_and, ast.Or: tir_op.logical_or,
     },
-    tir_op.ceildiv,
-    tir_op.floordiv,
+    {"min": tir_op.minimum, "max": tir_op.maximum},
+    {"math.ceil": tir_op.ceildiv, "math.floor": tir_op.floordiv},
 )  # fmt: skip
 _OF_INTEGERS: Final = Arithmetic(
-    int,
+    lambda value: value,
     {
         ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-        ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+        ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Div: operator.truediv,
         ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
         ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+        ast.And: operator.and_, ast.Or: operator.or_,
     },
-    lambda a, b: -(-a // b),
-    operator.floordiv,
+    {
+        "min": min, "max": max, "round": round, "torch.sym_float": float, "math.ceil": math.ceil,
+        "math.floor": math.floor, "math.trunc": math.trunc,
+    },
+    {},
 )  # fmt: skip
 ASSUMED_LEAST: Final = 2
 """torch lets no guard be about sizes below, and says no lower bound then."""
 _MOST_TRIED: Final = 4096
-"""So many sizes are tried one by one, where no rule proves a guard for all of them."""
+"""So many sizes are tried one by one; where there are more, each call is checked, too."""
 
 
 def may_be_ignored(report: str) -> bool:
     """Whether torch's report complains of guards only, and none needs its attention.
 
-    Each holds for all sizes in its range, or says that an extent is not 0 or not 1.
+    Each holds for all sizes in its range, or for the smallest 4096, or says that an extent is not
+    0 or not 1.
 
     >>> guard = " - Not all values of n = L['x'].size()[0] in the specified range {} <= n <= 99 "
     >>> guard += "satisfy the generated guard (1 % (1 + (L['x'].size()[0] // 8))) != 0."
@@ -113,14 +132,13 @@ def _is_proved(complaint: str) -> bool:
 
 
 def _holds_for_each(parts: re.Match[str], low: int, high: int | None) -> bool:
-    """Whether the guard is of one size, which has few values, and holds for each of them."""
-    if high is None or high - low >= _MOST_TRIED:
-        return False
+    """Whether the guard is of one size, and holds for each value, of many for the smallest."""
     if set(_SIZE.findall(parts["guard"])) != {parts["size"]}:
         return False
+    most = low + _MOST_TRIED
     try:
         guard = ast.parse(_SIZE.sub("size", parts["guard"]), mode="eval").body
-        sizes = range(low, high + 1)
+        sizes = range(low, most if high is None else min(high + 1, most))
         return all(_expression(guard, {"size": size}, _OF_INTEGERS) for size in sizes)
     except (SyntaxError, KeyError, ZeroDivisionError):
         return False
@@ -147,7 +165,7 @@ def _is_proved_by_rules(parts: re.Match[str], low: int, high: int | None) -> boo
 def _expression(node: ast.expr, names: Mapping[str, Number], arithmetic: Arithmetic) -> Number:
     """The value of a guard as torch prints it; KeyError for what is not understood."""
     match node:
-        case ast.Constant(value=int(value)):
+        case ast.Constant(value=int(value) | float(value)):
             return arithmetic.constant(value)
         case ast.Name(id=name):
             return names[name]
@@ -156,11 +174,13 @@ def _expression(node: ast.expr, names: Mapping[str, Number], arithmetic: Arithme
         case ast.BinOp(left, operation, right) | ast.Compare(left, [operation], [right]):
             operate = arithmetic.operations[type(operation)]
             return operate(*(_expression(side, names, arithmetic) for side in (left, right)))
-        case ast.Call(
-            ast.Attribute(ast.Name("math"), "ceil" | "floor" as rounding),
-            [ast.BinOp(left, ast.Div(), right)],
-            [],
-        ):
-            divide = arithmetic.ceil if rounding == "ceil" else arithmetic.floor
+        case ast.BoolOp(operation, values):
+            sides = [_expression(value, names, arithmetic) for value in values]
+            return functools.reduce(arithmetic.operations[type(operation)], sides)
+        case ast.Call(function, [ast.BinOp(left, ast.Div(), right)], []) if arithmetic.quotients:
+            divide = arithmetic.quotients[ast.unparse(function)]
             return divide(*(_expression(side, names, arithmetic) for side in (left, right)))
+        case ast.Call(function, arguments, []):
+            call = arithmetic.functions[ast.unparse(function)]
+            return call(*(_expression(item, names, arithmetic) for item in arguments))
     raise KeyError(ast.dump(node))

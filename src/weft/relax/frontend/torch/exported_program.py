@@ -10,6 +10,7 @@ from typing import Final
 import torch
 from torch import fx
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputSpec
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from weft.ir.expr import Extent
 from weft.ir.module import IRModule
@@ -197,10 +198,18 @@ def decompose(
     """The program without mutation, its operators decomposed until each has a converter.
 
     An operator that has one is left whole: the graph keeps ``linear`` and ``layer_norm``.
+    UnsupportedError where torch would compare sizes that only the data tell.
     """
-    with EXPORTING, warnings.catch_warnings(), told_shapes(), operators_listed_once():
-        warnings.simplefilter("ignore")  # torch's own deprecations in its copies of itself
-        return program.run_decompositions(decompositions_but(converters))
+    try:
+        with EXPORTING, warnings.catch_warnings(), told_shapes(), operators_listed_once():
+            warnings.simplefilter("ignore")  # torch's own deprecations in its copies of itself
+            return program.run_decompositions(decompositions_but(converters))
+    except GuardOnDataDependentSymNode as error:
+        raise UnsupportedError(
+            f"decomposing the program: torch compares sizes that only the data "
+            f"tell ({error.cond}); make them extents of inputs, or use "
+            'torch.compile(model, backend="weft"), which splits the model there'
+        ) from error
 
 
 class _ProgramBuilder:

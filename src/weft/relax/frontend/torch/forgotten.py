@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 from torch.utils import _pytree as pytree
 
-from weft.relax.frontend.torch.held_values import SYMBOLIC, held_tensors
+from weft.relax.frontend.torch.held_values import SYMBOLIC, held_tensors, held_values
 from weft.relax.frontend.torch.untouched import untouched
 
 _SHOWN: Final = 3
@@ -72,6 +72,34 @@ def _differs_next(model: torch.nn.Module, call: Callable[[], object]) -> bool:
             return not _are_near(first, _results(call))
         except Exception:  # noqa: BLE001 - whatever a model raises where a trace of it did not
             return False
+        finally:
+            _put_back(copies, tensors)
+
+
+def changes_what_it_holds(
+    model: torch.nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> bool:
+    """Whether a call changes what a model holds, but for the values of buffers.
+
+    True if the model does not run here, too.
+    """
+    modules = dict(model.named_modules())
+    before, tensors = held_values(modules), held_tensors(modules)
+    copies = {path: tensor.detach().clone() for path, tensor in tensors.items()}
+    buffers = {id(buffer) for buffer in model.buffers()}
+    with untouched(model), torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model(*_own(args), **_own(kwargs))
+            after = held_values(modules)
+            kept = [path for path, tensor in tensors.items() if id(tensor) not in buffers]
+            return (
+                after.keys() != before.keys()
+                or any(after[path] is not value for path, value in before.items())
+                or not all(torch.equal(copies[path], tensors[path]) for path in kept)
+            )
+        except Exception:  # noqa: BLE001 - whatever a model raises where a trace of it did not
+            return True
         finally:
             _put_back(copies, tensors)
 

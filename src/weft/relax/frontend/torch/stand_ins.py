@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from weft.relax.frontend.torch import attention_masks, detectors, keypoints, longformer
+from weft.relax.frontend.torch import (
+    attention_masks,
+    detectors,
+    keypoints,
+    longformer,
+    one_hot,
+    packed_sequences,
+    symbolic_numbers,
+)
 
 _BOXES: Final = "torchvision.ops.boxes"
 _UTILS: Final = "torchvision.models.detection._utils"
@@ -16,6 +24,10 @@ _HEADS: Final = "torchvision.models.detection.roi_heads"
 _MASKS: Final = "transformers.masking_utils"
 _LAYERS: Final = "torch.nn.modules.transformer"
 _LONGFORMER: Final = "transformers.models.longformer.modeling_longformer"
+_PACKING: Final = "torch.nn.utils.rnn"
+_RECURRENT: Final = "torch.nn.modules.rnn"
+_OWN: Final = "weft."
+"""The beginning of the names of modules that keep the functions themselves."""
 _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_BOXES, "", "batched_nms", detectors.batched_nms),
     (_UTILS, "", "_topk_min", detectors.topk_min),
@@ -34,6 +46,20 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_LONGFORMER, "LongformerModel", "_merge_to_attention_mask", longformer.merged_mask),
     (_LONGFORMER, "LongformerEncoder", "forward", longformer.encoded),
     (_LONGFORMER, "LongformerSelfAttention", "forward", longformer.attended),
+    ("torch.nn.functional", "", "one_hot", one_hot.one_hot),
+    *(("math", "", name, symbolic_numbers.of_symbols(name)) for name in symbolic_numbers.UNARY),
+    ("math", "", "sqrt", symbolic_numbers.sqrt),
+    ("math", "", "log", symbolic_numbers.log),
+    ("torch", "", "linspace", symbolic_numbers.linspace),
+    ("torch.fft", "", "fftfreq", symbolic_numbers.fftfreq),
+    ("torch.fft", "", "rfftfreq", symbolic_numbers.rfftfreq),
+    ("torch", "", "as_tensor", symbolic_numbers.as_tensor),
+    ("torch", "Tensor", "new_tensor", symbolic_numbers.new_tensor),
+    (_PACKING, "", "pack_padded_sequence", packed_sequences.pack_padded_sequence),
+    (_PACKING, "", "pad_packed_sequence", packed_sequences.pad_packed_sequence),
+    (_RECURRENT, "LSTM", "forward", packed_sequences.lstm),
+    (_RECURRENT, "GRU", "forward", packed_sequences.gru),
+    (_RECURRENT, "RNN", "forward", packed_sequences.plain),
 )
 """(module, class or "", name, what stands for it)."""
 
@@ -44,24 +70,39 @@ def stand_ins() -> Iterator[None]:
 
     This changes modules for the whole process: hold ``EXPORTING``.
     """
+    functions: dict[int, Callable[..., object]] = {}
+    places: list[tuple[object, str, Callable[..., object]]] = []
+    for module, owner, name, stand_in in _STAND_INS:
+        home: object = sys.modules.get(module)
+        home = getattr(home, owner, None) if owner else home
+        original = getattr(home, name, None)
+        if original is not None and owner:
+            places.append((home, name, stand_in))
+        elif original is not None:
+            functions[id(original)] = stand_in
+    places += _holders(functions)
     replaced: list[tuple[object, str, object]] = []
     try:
-        for module, owner, name, stand_in in _STAND_INS:
-            home: object = sys.modules.get(module)
-            home = getattr(home, owner, None) if owner else home
-            original = getattr(home, name, None)
-            if original is None:
-                continue
-            for holder in [home] if owner else _holders(name, original):
-                replaced.append((holder, name, original))
-                setattr(holder, name, stand_in)
+        for holder, name, stand_in in places:
+            replaced.append((holder, name, vars(holder).get(name)))
+            setattr(holder, name, stand_in)
         yield
     finally:
-        for holder, name, original in replaced:
-            setattr(holder, name, original)
+        for holder, name, own in replaced:
+            if own is None:  # a class has it of a base
+                delattr(holder, name)
+            else:
+                setattr(holder, name, own)
 
 
-def _holders(name: str, function: object) -> list[object]:
-    """All modules that have a function under its name, those that imported it among them."""
-    modules = list(sys.modules.values())
-    return [item for item in modules if getattr(item, "__dict__", {}).get(name) is function]
+def _holders(
+    functions: Mapping[int, Callable[..., object]],
+) -> list[tuple[object, str, Callable[..., object]]]:
+    """(module, name, stand-in) wherever modules have functions of these ids, under any name."""
+    return [
+        (module, name, functions[id(value)])
+        for module in list(sys.modules.values())
+        if not getattr(module, "__name__", "").startswith(_OWN)
+        for name, value in list(getattr(module, "__dict__", {}).items())
+        if id(value) in functions
+    ]

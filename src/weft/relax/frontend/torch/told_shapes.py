@@ -3,7 +3,8 @@
 To learn the shapes of ``aten.lstm.input`` torch runs its own decomposition, a Python loop over the
 steps, which makes a number of a symbolic length. To learn those of ``aten.cdist`` it asks whether
 there are more than 25 rows, as its kernels differ there. Of least squares it says that they depend
-on data, which its usual driver's do not.
+on data, which its usual driver's do not. A choice by a mask of bytes, as old models have them, it
+refuses, though its kernels take it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _LAYERS: Final = (
 _CDIST: Final = torch.ops.aten.cdist.default
 _KEYS: Final = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
 _LSTSQ: Final = torch.ops.aten.linalg_lstsq.default
+_WHERE: Final = torch.ops.aten.where.self
 
 
 def _recurrent(
@@ -74,6 +76,25 @@ def _lstsq(
         return solution, self.new_empty([0]), rank, self.new_empty([0])
 
 
+def _where(
+    mode: FakeTensorMode,
+    function: torch._ops.OpOverload,
+    condition: torch.Tensor,
+    self: torch.Tensor,
+    other: torch.Tensor,
+) -> torch.Tensor:
+    """A tensor of the shape and type that a choice gives, by bytes as well as by booleans."""
+    if condition.dtype != torch.uint8:
+        return NotImplemented
+    with mode:
+        chosen: torch.Tensor = function(condition != 0, self, other)
+    return chosen
+
+
+_FAKE: Final = {_LSTSQ: _lstsq, _WHERE: _where}
+"""Shapes of operators for which torch asks this table before its own ways."""
+
+
 @contextmanager
 def told_shapes() -> Iterator[None]:
     """Within, torch deduces the shapes of recurrent layers, distances and lstsq as told here.
@@ -82,13 +103,12 @@ def told_shapes() -> Iterator[None]:
     """
     told = {**dict.fromkeys(_LAYERS, _recurrent), _CDIST: _cdist}
     kept = [(layer, dict(layer.py_kernels), decomposition_table.get(layer)) for layer in told]
-    is_told = _LSTSQ in op_implementations_dict
+    ways = {way: shapes for way, shapes in _FAKE.items() if way not in op_implementations_dict}
     try:
         for layer, shapes in told.items():
             _set_kernels(layer, {**layer.py_kernels, **dict.fromkeys(_KEYS, shapes)})
             decomposition_table[layer] = shapes
-        if not is_told:
-            op_implementations_dict[_LSTSQ] = _lstsq
+        op_implementations_dict.update(ways)
         yield
     finally:
         for layer, kernels, decomposition in kept:
@@ -96,8 +116,8 @@ def told_shapes() -> Iterator[None]:
             decomposition_table.pop(layer)
             if decomposition is not None:
                 decomposition_table[layer] = decomposition
-        if not is_told:
-            op_implementations_dict.pop(_LSTSQ)
+        for way in ways:
+            op_implementations_dict.pop(way)
 
 
 def _set_kernels(layer: torch._ops.OpOverload, kernels: dict[DispatchKey, object]) -> None:

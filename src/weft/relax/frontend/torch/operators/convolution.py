@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from weft.ir.expr import Extent, PrimExpr
 from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 from weft.relax.op.nn.convolution import CONVOLUTIONS, TRANSPOSED
+from weft.support.errors import UnsupportedError
 
 SPACE: Final = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -36,7 +40,7 @@ def convolution(
     dilation: Sequence[int],
     transposed: bool,
     output_padding: Sequence[int],
-    groups: int,
+    groups: Extent,
     *_: object,
 ) -> Expr:
     """A convolution or its transpose, with a bias for each channel."""
@@ -51,7 +55,14 @@ def convolution(
     }
     data = batched(context, input, rank)
     around = each(padding, rank)
-    if transposed:
+    if not isinstance(groups, int):
+        if transposed:
+            raise UnsupportedError(
+                f"{context.node.target}: expected a known number of groups of a transposed "
+                f"convolution, got {groups}; convolve the groups one by one"
+            )
+        image = convolved_by_taps(context, data, weight, around, common)
+    elif transposed:
         image = transposed_convolution(
             context, data, weight, (around, each(output_padding, rank)), common
         )
@@ -74,13 +85,51 @@ def plain_convolution(
     stride: Size = 1,
     padding: Size = 0,
     dilation: Size = 1,
-    groups: int = 1,
+    groups: Extent = 1,
 ) -> Expr:
     """A convolution that is not transposed."""
     rank = context.rank(weight) - 2
     steps, around, holes = [each(value, rank) for value in (stride, padding, dilation)]
     edges = [0] * rank
     return convolution(context, input, weight, bias, steps, around, holes, False, edges, groups)
+
+
+def convolved_by_taps(
+    context: Context, data: Expr, weight: Expr, around: list[int], common: Mapping[str, object]
+) -> Expr:
+    """A convolution of a symbolic number of groups, such as one for each sample of a batch.
+
+    It is the sum of products over the elements of the kernel, each of which meets the image moved
+    by its place.
+    """
+    emit, rank, groups = context.emit, len(around), expect(common["groups"], PrimExpr)
+    steps, holes = (expect(common[name], list) for name in ("strides", "dilation"))
+    outputs, inputs, *kernel = context.dims(weight)
+    outputs = outputs // groups
+    if any(around):
+        data = emit(op.nn.pad(data, [0] * 4 + [width for width in around for _ in range(2)]))
+    batch, _, *extents = context.dims(data)
+    grouped = emit(op.reshape(data, [batch, groups, inputs, *extents]))
+    matrices = emit(op.reshape(weight, [groups, outputs, inputs, *kernel]))
+    axes = [*range(3, 3 + rank)]
+    spans = [
+        (extent - hole * (size - 1) - 1) // step + 1
+        for extent, size, step, hole in zip(extents, kernel, steps, holes, strict=True)
+    ]
+    sums: Expr | None = None
+    for tap in itertools.product(*(range(expect(size, int)) for size in kernel)):
+        begins = [place * hole for place, hole in zip(tap, holes, strict=True)]
+        ends = [
+            begin + (span - 1) * step + 1
+            for begin, span, step in zip(begins, spans, steps, strict=True)
+        ]
+        moved = emit(op.strided_slice(grouped, axes, begins, ends, steps))
+        moved = emit(op.reshape(moved, [batch, groups, inputs, math.prod(spans)]))
+        part = emit(op.strided_slice(matrices, axes, list(tap), [place + 1 for place in tap]))
+        part = emit(op.reshape(part, [1, groups, outputs, inputs]))
+        product = emit(op.matmul(part, moved))
+        sums = product if sums is None else emit(op.add(sums, product))
+    return op.reshape(expect(sums, Expr), [batch, groups * outputs, *spans])
 
 
 def batched(context: Context, tensor: Expr, rank: int) -> Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sympy
 import torch
 
 from weft.ir.expr import PrimExpr
@@ -20,7 +19,8 @@ def item(context: Context, self: Expr) -> Expr | PrimExpr:
 
     An integer becomes the variable of torch's symbol, defined where the program comes to it; a
     float stays a tensor without dimensions, which promotes as a number does. Of a bool torch says
-    that its symbol equals 1.
+    that its symbol equals 1. An integer that must be an extent, as torch sees where they meet, is
+    that extent.
     """
     value = context.node.meta["val"]
     expression = value.node.expr
@@ -30,12 +30,14 @@ def item(context: Context, self: Expr) -> Expr | PrimExpr:
         tensor = context.emit(op.reshape(context.cast(flat, dtype), []))
         context.symbols.floats[expression] = tensor
         return tensor
-    is_symbol = isinstance(expression, sympy.Symbol)
-    symbols = [expression] if is_symbol else list(expression.free_symbols)
+    symbols = list(expression.free_symbols)
+    is_integer = isinstance(value, torch.SymInt)
+    if is_integer and all(symbol in context.symbols for symbol in symbols):
+        return context.symbols.expression(expression)
     if (
         len(symbols) != 1
         or symbols[0] in context.symbols
-        or (isinstance(value, torch.SymInt) and expression is not symbols[0])
+        or (is_integer and expression is not symbols[0])
     ):
         raise UnsupportedError(
             f"item(): expected an integer or a float that only the data tell, got {value} of "

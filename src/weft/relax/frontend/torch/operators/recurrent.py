@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
+from weft.topi.nn.recurrent_layer import GATES
 
 Weights = Sequence[Expr | None]
 """(weight_ih, weight_hh, bias_ih, bias_hh, weight_hr) of one direction of a layer."""
@@ -155,3 +158,48 @@ def _plain(activation: str) -> Callable[..., list[Expr]]:
 
 converter("aten.rnn_tanh.input")(_plain("tanh"))
 converter("aten.rnn_relu.input")(_plain("relu"))
+
+
+_ORDERS: Final = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2)}
+"""Where the gates of ``nn.recurrent_layer`` stand in PyTorch's weights."""
+
+
+@converter("weft.recurrent.default")
+def ended_early(
+    context: Context,
+    data: Expr,
+    lengths: Expr,
+    states: Sequence[Expr],
+    params: Sequence[Expr],
+    mode: str,
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
+) -> list[Expr]:
+    """(outputs, last states ...) of layers over padded sequences (``packed_sequences``)."""
+    kind = mode.partition("_")[0].lower()
+    activations = ["relu" if mode == "RNN_RELU" else "tanh"] if kind == "rnn" else None
+    width = context.dims(states[0])[2]
+
+    def zeros(count: Extent) -> Expr:
+        return context.emit(op.zeros([count], context.dtype_of(data)))
+
+    def gates(weight: Expr | None) -> Expr:
+        if weight is None:
+            return zeros(width * GATES[kind])
+        order = _ORDERS.get(mode)
+        if order is None:
+            return weight
+        parts = context.emit(op.split(weight, len(order), 0))
+        return context.emit(op.concat([TupleGetItem(parts, place) for place in order], 0))
+
+    def layer(data: Expr, weights: Weights, firsts: Sequence[Expr], reverse: bool) -> Expr:
+        matrices = [gates(weight) for weight in weights[:4]]
+        peepholes = [zeros(width * 3)] if kind == "lstm" else []
+        return op.nn.recurrent_layer(
+            data, *matrices, [*firsts, *peepholes], lengths, kind, reverse, activations,
+            reset_after=kind == "gru",
+        )  # fmt: skip
+
+    options = (has_biases, num_layers, 0.0, False, bidirectional, False)
+    return layers(context, data, states, params, options, layer)
