@@ -78,6 +78,7 @@ SLOTS = {
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",
     "relax_build": "weft.driver.build",
+    "prim_func_info": "weft.relax.ir.prim_func_info",
     "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
     "old_attributes": "weft.compat.spellings",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
@@ -11,6 +11,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.functor import rewrite, substitute
 from weft.ir.node import Array, Map, Node, field, node
 from weft.ir.type import TupleType, Type
+from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
@@ -83,8 +84,21 @@ class PrimFunc(BaseFunc):
         self.buffer_map = buffer_map
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(dict(attrs or {}))
         self.provenance = None
-        self.struct_info = None
         self.span, self._cache, self._summary = span, None, 0
+
+    @property
+    def struct_info(self) -> Any:
+        """The FuncStructInfo of a graph's call of this function: its buffers are tensors.
+
+        >>> from weft.script import tir as T
+        >>> @T.prim_func
+        ... def scale(a: T.Buffer((4,), "float32"), by: T.float32):
+        ...     for i in range(4):
+        ...         a[i] = a[i] * by
+        >>> scale.struct_info
+        R.Callable((R.Tensor((4,), dtype="float32"), R.Prim("float32")), R.Tuple, False)
+        """
+        return slots.prim_func_info.get()(self)
 
     def __call__(self, *arguments: object) -> NoReturn:
         """Raise an IRTypeError: a program is built before it is called."""
