@@ -43,8 +43,11 @@ ALIASES: Final[dict[str, str]] = {
     "s_tir.meta_schedule": "weft.meta_schedule",
     "s_tir.schedule": "weft.tir.schedule",
     "s_tir.tensor_intrin": "weft.tensor_intrin",
+    "s_tir.tensor_intrin.arm_cpu": "weft.tensor_intrin.arm_cpu",
     "s_tir.tensor_intrin.cuda": "weft.tensor_intrin.cuda",
     "s_tir.tensor_intrin.dot_product_common": "weft.tensor_intrin.dot_product_common",
+    "s_tir.tensor_intrin.hexagon": "weft.tensor_intrin.hexagon",
+    "s_tir.tensor_intrin.rocm": "weft.tensor_intrin.rocm",
     "s_tir.tensor_intrin.x86": "weft.tensor_intrin.x86",
     "s_tir.transform": "weft.tir.transform",
     "script.ir_builder.ir.frame": "weft.script.ir_builder.ir",
@@ -70,8 +73,11 @@ ALIASES: Final[dict[str, str]] = {
     "tir.generic": "weft.tir.op",
     "tir.schedule.schedule": "weft.tir.schedule",
     "tir.tensor_intrin": "weft.tensor_intrin",
+    "tir.tensor_intrin.arm_cpu": "weft.tensor_intrin.arm_cpu",
     "tir.tensor_intrin.cuda": "weft.tensor_intrin.cuda",
     "tir.tensor_intrin.dot_product_common": "weft.tensor_intrin.dot_product_common",
+    "tir.tensor_intrin.hexagon": "weft.tensor_intrin.hexagon",
+    "tir.tensor_intrin.rocm": "weft.tensor_intrin.rocm",
     "tir.tensor_intrin.x86": "weft.tensor_intrin.x86",
     "tir.transform.function_pass": "weft.tir.transform.prim_func_pass",
     "tir.transform.transform": "weft.tir.transform",
@@ -92,6 +98,7 @@ SHELLS: Final[dict[str, tuple[str, ...]]] = {
     "script.ir_builder.relax": ("weft.script.ir_builder.relax",),
     "script.ir_builder.tir": ("weft.script.ir_builder.tir",),
     "script.parser.core": ("weft.script.parser.core",),
+    "tir.function": ("weft.tir.function", "weft.tir.tensor_intrinsic"),
 }
 """Packages of TVM that weft does not have -> the modules from which a ``Shell`` takes names."""
 
