@@ -18,6 +18,7 @@ _NAMES = {
     "Filter": "weft.tir.transform.apply",
     "FlattenVectorAccess": "weft.backends.cpu.vectors.flatten_vector_access",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
+    "ForceNarrowIndexToInt32": "weft.tir.transform.force_narrow_index",
     "FuseParallelLoops": "weft.tir.transform.parallel_nests",
     "LoopPartition": "weft.tir.transform.loop_partition",
     "HoistExpression": "weft.tir.transform.hoist_expression",
@@ -76,7 +77,7 @@ _PLANNED = {
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
-        "ForceNarrowIndexToInt32 InjectSoftwarePipeline InlinePrivateFunctions "
+        "InjectSoftwarePipeline InlinePrivateFunctions "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
