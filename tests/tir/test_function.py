@@ -155,3 +155,23 @@ def test_a_text_that_stored_struct_info_is_read():
     )
     fields["struct_info"] = None
     ir.assert_structural_equal(ir.load_json(json.dumps(text)), copy)
+
+
+def test_specialize_a_pointer_by_an_expression():
+    @T.prim_func(private=True)
+    def scale(a: T.handle("float32"), b: T.handle("float32")):
+        A = T.decl_buffer((32,), "float32", data=a)
+        B = T.decl_buffer((16,), "float32", data=b)
+        for i in range(16):
+            B[i] = A[i] * 2.0
+
+    @T.prim_func(private=True)
+    def expected(a: T.handle("float32")):
+        A = T.decl_buffer((32,), "float32", data=a)
+        b: T.handle("float32") = T.address_of(A[16])
+        B = T.decl_buffer((16,), "float32", data=b)
+        for i in range(16):
+            B[i] = A[i] * 2.0
+
+    pointer = tir.address_of(scale.body.buffer[16])
+    ir.assert_structural_equal(scale.specialize({scale.params[1]: pointer}), expected)

@@ -18,7 +18,7 @@ from weft.support.span import Span
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
-from weft.tir.stmt import Stmt
+from weft.tir.stmt import DeclBuffer, LetStmt, Stmt
 
 
 @node
@@ -115,6 +115,9 @@ class PrimFunc(BaseFunc):
     def specialize(self, param_map: Mapping[Var, object]) -> PrimFunc:
         """The function with some parameters fixed: scalars to numbers, handles to buffers.
 
+        A pointer may become an expression: buffers in its memory are declared in that of a
+        variable which holds it.
+
         Raises IRValueError when a buffer's rank or a constant extent does not match.
         """
         if not param_map:
@@ -130,9 +133,25 @@ class PrimFunc(BaseFunc):
         kept = [param for param in self.params if param not in mapping]
         new_map = {var: substitute(buf, mapping) for var, buf in self.buffer_map.items()}
         mapping.update({old: new_map[var] for var, old in self.buffer_map.items()})
-        body = substitute(self.body, mapping)
+        body = substitute(_with_pointers(self.body, mapping), mapping)
         specialized = self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
         return rewrite(specialized, _folded)
+
+
+def _with_pointers(body: Stmt, mapping: Mapping[object, object]) -> Stmt:
+    """The body with a variable for each pointer in whose memory a buffer is declared."""
+
+    def named(item: Node) -> Node | None:
+        pointer = mapping.get(item.buffer.data) if isinstance(item, DeclBuffer) else None
+        if not isinstance(item, DeclBuffer) or pointer is None or isinstance(pointer, Var):
+            return None
+        data = item.buffer.data
+        variable = Var(data.name, data.type_annotation)
+        buffer = item.buffer.with_(data=variable)
+        inner = substitute(item.body, {item.buffer: buffer})
+        return LetStmt(variable, pointer, DeclBuffer(buffer, inner))
+
+    return rewrite(body, named)
 
 
 def _folded(item: Node) -> Node | None:

@@ -26,6 +26,7 @@ _NAMES = {
     "HoistedConditionals": "weft.tir.transform.hoist_expression",
     "HoistedLetBindings": "weft.tir.transform.hoist_expression",
     "InjectDoubleBuffer": "weft.tir.transform.inject_double_buffer",
+    "InlinePrivateFunctions": "weft.tir.transform.inline_private_functions",
     "InjectVirtualThread": "weft.tir.transform.threads.inject_virtual_thread",
     "LargestOfSoftmax": "weft.backends.cpu.vectors.softmax_largest",
     "LowerCrossThreadReduction": "weft.tir.transform.threads.cross_thread_reduction",
@@ -77,7 +78,7 @@ _PLANNED = {
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
-        "InjectSoftwarePipeline InlinePrivateFunctions "
+        "InjectSoftwarePipeline "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
