@@ -90,7 +90,7 @@ SUPPORTED = {
 }
 COMING = {
     "weft.tir": "bijective_layout",
-    "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
+    "weft.tir.transform": "InferFragment SplitHostDevice",
     "weft.relax": "training",
     "weft.relax.transform": "Gradient FewShotTuning",
 }

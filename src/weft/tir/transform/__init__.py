@@ -26,6 +26,7 @@ _NAMES = {
     "HoistedConditionals": "weft.tir.transform.hoist_expression",
     "HoistedLetBindings": "weft.tir.transform.hoist_expression",
     "InjectDoubleBuffer": "weft.tir.transform.inject_double_buffer",
+    "InjectSoftwarePipeline": "weft.tir.transform.inject_software_pipeline",
     "InlinePrivateFunctions": "weft.tir.transform.inline_private_functions",
     "InjectVirtualThread": "weft.tir.transform.threads.inject_virtual_thread",
     "LargestOfSoftmax": "weft.backends.cpu.vectors.softmax_largest",
@@ -78,7 +79,6 @@ _PLANNED = {
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
-        "InjectSoftwarePipeline "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "

@@ -13,6 +13,7 @@ from __future__ import annotations
 from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.structural import structural_equal
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.tir.buffer import BufferLoad
@@ -97,7 +98,9 @@ class _Inline(StmtOnlyMutator):
 
 def _is_fixed(argument: PrimExpr) -> bool:
     """Whether an argument has one value, whatever memory the body writes before it is needed."""
-    parts = argument.args[0].indices if is_call(argument, "address_of") else argument
+    parts: object = argument
+    if is_call(argument, "address_of"):
+        parts = expect(argument.args[0], BufferLoad).indices
     return not collect(parts, Call) and not collect(parts, BufferLoad)
 
 
