@@ -301,6 +301,14 @@ def test_other_refusals():
                 B[0] = A[i]
                 A[i] = T.call_pure_extern("float32", "first", B.data)
 
+    @T.prim_func
+    def parallel(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in T.parallel(4):
+            A[i] = T.float32(0)
+            C[i] = T.float32(0)
+
+    with pytest.raises(IRValueError, match="expected one that runs in order, got parallel"):
+        pipelined(annotated(parallel, [0, 1]))
     with pytest.raises(IRValueError, match="expected both .*_stage and .*_order, got .*_stage al"):
         pipelined(single)
     with pytest.raises(IRValueError, match="expected a sequence of statements as its body, got Bu"):

@@ -20,14 +20,15 @@ from weft.ir.attrs import Attrs
 from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
+from weft.tir.analysis.software_pipeline import ASYNC, ORDER, STAGE
 from weft.tir.buffer import Buffer
 from weft.tir.constant import is_const_int
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize, For, SeqStmt, Stmt, stmt_list
+from weft.tir.stmt import Block, BlockRealize, For, ForKind, SeqStmt, Stmt, stmt_list
 from weft.tir.transform.convert_ssa import convert_ssa
 from weft.tir.transform.pipelined_loop import as_block, pipelined
 from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass
-from weft.tir.transform.software_pipeline import ASYNC, ORDER, STAGE, Pipeline, Step, numbers
+from weft.tir.transform.software_pipeline import Pipeline, Step, numbers
 
 
 class _Injector(StmtOnlyMutator):
@@ -65,6 +66,11 @@ class _Injector(StmtOnlyMutator):
         return loop
 
     def pipeline(self, loop: For) -> Pipeline:
+        if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
+            raise IRValueError(
+                f"InjectSoftwarePipeline: the loop over {loop.loop_var.name}: expected one that "
+                f"runs in order, got {loop.kind.name.lower()}"
+            )
         body, allocated = loop.body, list[Buffer]()
         if isinstance(body, BlockRealize):
             allocated += _opaque(body).alloc_buffers

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -18,10 +17,6 @@ from weft.support.errors import IRValueError
 from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.stmt import Block, For
-
-STAGE: Final = "software_pipeline_stage"
-ORDER: Final = "software_pipeline_order"
-ASYNC: Final = "software_pipeline_async_stages"
 
 
 @dataclass(frozen=True)
