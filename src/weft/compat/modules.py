@@ -20,6 +20,7 @@ ALIASES: Final[dict[str, str]] = {
     "ir.global_info": "weft.ir.module",
     "ndarray": "weft.nd",
     "relax.analysis.analysis": "weft.relax.analysis",
+    "relax.exec_builder": "weft.relax.vm.exec_builder",
     "relax.ir.instrument": "weft.relax.analysis.instrument",
     "relax.op.builtin.builtin": "weft.relax.op.builtin",
     "relax.op.memory.memory": "weft.relax.op.memory",
@@ -36,6 +37,7 @@ ALIASES: Final[dict[str, str]] = {
     "runtime.object": "weft.ir.node",
     "runtime.object_path": "weft.support.object_path",
     "runtime.packed_func": "weft.runtime.registry",
+    "runtime.params": "weft.runtime.param_file",
     "runtime.relax_vm": "weft.runtime.vm.virtual_machine",
     "s_tir": "weft.tir",
     "s_tir.analysis": "weft.tir.analysis",
@@ -70,7 +72,9 @@ ALIASES: Final[dict[str, str]] = {
     "te.operation": "weft.te.operation",
     "testing.utils": "weft.testing",
     "tir.analysis.analysis": "weft.tir.analysis",
+    "tir.block_scope": "weft.tir.schedule",
     "tir.generic": "weft.tir.op",
+    "tir.pipeline": "weft.compat.names",
     "tir.schedule.schedule": "weft.tir.schedule",
     "tir.tensor_intrin": "weft.tensor_intrin",
     "tir.tensor_intrin.arm_cpu": "weft.tensor_intrin.arm_cpu",
@@ -98,9 +102,19 @@ SHELLS: Final[dict[str, tuple[str, ...]]] = {
     "script.ir_builder.relax": ("weft.script.ir_builder.relax",),
     "script.ir_builder.tir": ("weft.script.ir_builder.tir",),
     "script.parser.core": ("weft.script.parser.core",),
-    "tir.function": ("weft.tir.function", "weft.tir.tensor_intrinsic"),
 }
 """Packages of TVM that weft does not have -> the modules from which a ``Shell`` takes names."""
+
+FURTHER_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "weft.runtime.module": (
+        "weft.runtime.model.load_module", "weft.runtime.threads.parallel", "weft.compat.names",
+    ),
+    "weft.runtime.ndarray": ("weft.runtime.device",),
+    "weft.tir.expr": ("weft.ir.expr", "weft.tir.intrinsic", "weft.compat.names"),
+    "weft.tir.function": ("weft.tir.tensor_intrinsic", "weft.tir.index_map"),
+    "weft.tir.op": ("weft.tir.device_intrinsic", "weft.compat.names"),
+}  # fmt: skip
+"""Modules that TVM has with more names than weft -> where those names are."""
 
 GPU_LIBRARIES: Final[frozenset[str]] = frozenset(
     f"contrib.{name}"

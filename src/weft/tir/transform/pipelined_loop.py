@@ -45,8 +45,8 @@ def _always(block: Block) -> BlockRealize:
 class _Versions(StmtMutator):
     """Statements use the version of this iteration of each buffer that has several."""
 
-    def __init__(self, renewed: Mapping[Buffer, Buffer], loop: For, whole: bool) -> None:
-        self.buffers, self.loop, self.whole = renewed, loop, whole
+    def __init__(self, versioned: Mapping[Buffer, Buffer], loop: For, whole: bool) -> None:
+        self.buffers, self.loop, self.whole = versioned, loop, whole
 
     def number(self, buffer: Buffer) -> PrimExpr:
         return op.floormod(self.loop.loop_var - self.loop.min, buffer.shape[0])
@@ -80,11 +80,11 @@ class _Writer:
         self.pipeline, self.loop = pipeline, pipeline.loop
         self.analyzer = Analyzer()
         counts = {buffer: pipeline.versions(buffer) for buffer in pipeline.allocated}
-        self.renewed = {b: _versioned(b, count) for b, count in counts.items() if count > 1}
+        self.versioned = {b: _versioned(b, count) for b, count in counts.items() if count > 1}
         self.steps = sorted(pipeline.steps, key=lambda step: step.order)
-        self.buffers = {**pipeline.buffers, **{b.data: b for b in self.renewed.values()}}
+        self.buffers = {**pipeline.buffers, **{b.data: b for b in self.versioned.values()}}
         for step in self.steps:
-            _check_plain(step.block, self.renewed)
+            _check_plain(step.block, self.versioned)
 
     def write(self) -> BlockRealize:
         loop, depth = self.loop, self.pipeline.depth
@@ -106,7 +106,7 @@ class _Writer:
             var: buffer for var, buffer in self.buffers.items() if var not in [b.data for b in own]
         }
         block = as_block(seq(*parts), outer)
-        allocated = [self.renewed.get(buffer, buffer) for buffer in own]
+        allocated = [self.versioned.get(buffer, buffer) for buffer in own]
         return _always(block.with_(alloc_buffers=Array(allocated)))
 
     def part(
@@ -133,7 +133,7 @@ class _Writer:
     def statements(self, time: PrimExpr, shift: PrimExpr, first: PrimExpr | None) -> list[Stmt]:
         """The steps of one time; ``shift``: how much later it is than the value of the loop."""
         loop, stmts = self.loop, list[Stmt]()
-        versions = _Versions(self.renewed, loop, whole=self.pipeline.depth != 1)
+        versions = _Versions(self.versioned, loop, whole=self.pipeline.depth != 1)
         for step in self.steps:
             index = time - step.stage
             inside = op.logical_and(
@@ -165,9 +165,9 @@ def _versioned(buffer: Buffer, count: int) -> Buffer:
     )
 
 
-def _check_plain(block: Block, renewed: Mapping[Buffer, Buffer]) -> None:
+def _check_plain(block: Block, versioned: Mapping[Buffer, Buffer]) -> None:
     """Raise UnsupportedError where a buffer with versions is used by its address."""
-    data = {buffer.data: buffer for buffer in renewed}
+    data = {buffer.data: buffer for buffer in versioned}
     pointers = [arg for call in collect(block, Call) for arg in call.args if isinstance(arg, Var)]
     views = [item.buffer.data for item in collect(block, DeclBuffer)]
     for var in (*pointers, *views):

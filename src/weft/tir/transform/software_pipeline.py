@@ -137,8 +137,8 @@ def _shared(first: Step, second: Step) -> list[Buffer]:
     ]
 
 
-def _are_apart(one: Sequence[Range], other: Sequence[Range], analyzer: Analyzer) -> bool:
-    for mine, its in zip(one, other, strict=True):
+def _are_apart(region: Sequence[Range], later: Sequence[Range], analyzer: Analyzer) -> bool:
+    for mine, its in zip(region, later, strict=True):
         before: PrimExpr = mine.min + mine.extent <= its.min
         after: PrimExpr = its.min + its.extent <= mine.min
         if analyzer.can_prove(before) or analyzer.can_prove(after):
