@@ -51,11 +51,15 @@ def test_modules_have_the_names_that_are_elsewhere_in_weft(run_program):
         from tvm.tir.function import IndexMap, PrimFunc, TensorIntrin
         from tvm.tir.op import exp, get_vscale_expr, tvm_access_ptr
         from tvm.tir.pipeline import get_tir_pipeline
-        assert tvm.tir.op.tvm_access_ptr is tvm.tir.tvm_access_ptr
+        assert tvm_access_ptr is tvm.tir.tvm_access_ptr and exp is tvm.tir.exp
         assert cpu(0) == tvm.cpu() and enabled("llvm") and not enabled("cuda")
         assert isinstance(tvm.tir.Var("x", "int32") + 1, BinaryOpExpr)
         assert str(tvm.tir.get_vscale_expr("int8")) == "T.vscale() * 16"
         assert isinstance(get_tir_pipeline(target="llvm"), tvm.transform.Sequential)
+        text = "T.tvm_load_matrix_sync(A, 16, 16, 16, 0, A, 16, 'row_major', dtype='handle')"
+        tvm.script.from_source(
+            f"@T.prim_func\\ndef f(A: T.handle('float16')):\\n    T.evaluate({text})"
+        )
         try:
             tvm.tir.expr.Nonsense
         except AttributeError as error:

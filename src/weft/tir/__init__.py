@@ -45,7 +45,7 @@ _NAMES = {
     **dict.fromkeys(_DEVICE.split(), "weft.tir.device_intrinsic"),
     **dict.fromkeys(
         "Schedule ScheduleState StmtSRef BlockScope Instruction Trace Dependency BlockRV LoopRV "
-        "ExprRV InstructionKind ScheduleDebugMask".split(),
+        "BlockDependenceInfo ExprRV InstructionKind ScheduleDebugMask".split(),
         "weft.tir.schedule",
     ),
     **dict.fromkeys("Buffer BufferLoad BufferRegion decl_buffer".split(), "weft.tir.buffer"),
@@ -61,7 +61,6 @@ _NAMES = {
     "build": "weft.driver.build",
 }
 _PLANNED = {
-    "BlockDependenceInfo": "schedules",
     **dict.fromkeys("bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
     "Prefetch": "code generation for GPUs",
 }
