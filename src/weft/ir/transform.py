@@ -75,6 +75,7 @@ class PassContext:
         "tir.LoopPartition": "{name: bool}: see weft.tir.transform.loop_partition",
         "tir.Simplify": "{name: bool}: see weft.tir.transform.simplify",
         "tir.UnrollLoop": "{'auto_max_step': n}: serial loops of at most n steps unroll too",
+        "tir.disable_assert": "True: asserts are left out",
         "tir.disable_storage_rewrite": "True: buffers share no memory",
         "tir.disable_vectorize": "True: vectorized loops run serially",
         "verify.max_operations": "n: verify=True compiles PrimFuncs of more operations",

@@ -53,6 +53,7 @@ _NAMES = {
     "ShiftTiles": "weft.backends.cpu.vectors.shift_tiles",
     "ShuffleLoad": "weft.backends.cpu.vectors.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
+    "SkipAssert": "weft.tir.transform.skip_assert",
     "SkipOutside": "weft.backends.cpu.vectors.skip_outside",
     "SkipPadding": "weft.backends.cpu.vectors.skip_padding",
     "SplitVectorLoop": "weft.backends.cpu.vectors.split_vector_loop",
@@ -74,11 +75,15 @@ _PLANNED = {
         "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
         "SplitHostDevice InjectPTXAsyncCopy "
         "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
-        "LowerWarpMemory".split(),
+        "LowerWarpMemory LiftThreadBinding DecorateDeviceScope InjectPTXLDG32 LowerAsyncDMA "
+        "LowerVtcmAlloc ManifestSharedMemoryLocalStage TransformMmaBufferLayout VerifyMemory "
+        "VerifyVTCMLimit".split(),
         "code generation for GPUs",
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
+        "ExtractPrimFuncConstants FP8ComputeLegalize FP8StorageLegalize InjectRollingBuffer "
+        "LegalizePackedCalls RewriteUnsafeSelect "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
