@@ -1,6 +1,7 @@
 """Dot products on vectors of 128 bytes of Hexagon's HVX: ``vrmpy`` of bytes, ``vdmpy`` of int16.
 
-Schedules can use the intrinsics; weft has no code generation for these processors.
+Schedules can use the intrinsics; weft has no code generation for these processors. ``vdmpy``
+saturates its sums, where what it stands for wraps around.
 """
 
 from __future__ import annotations

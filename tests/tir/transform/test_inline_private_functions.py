@@ -52,6 +52,8 @@ def test_each_call_has_variables_and_buffers_of_its_own():
 
     after = InlinePrivateFunctions()(Before)
     weft.ir.assert_structural_equal(after, Expected)
+    named = InlinePrivateFunctions()(Before.with_attr("name", "both"))
+    assert named.attrs["name"] == "both"
     assert InlinePrivateFunctions()(after) is after
 
 

@@ -35,7 +35,9 @@ def inline_private_functions(mod: IRModule) -> IRModule:
         _inline_into(var, functions, inner, done)
     if all(done[var] is func for var, func in functions.items()):
         return mod
-    changed = IRModule({**mod.functions, **done}, mod.attrs, mod.global_infos)
+    changed = mod.clone()
+    for var, func in done.items():
+        changed[var] = func
     called = {var for func in changed.functions.values() for var in collect(func, GlobalVar)}
     for var in inner:
         if var not in called:

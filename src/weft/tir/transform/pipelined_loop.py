@@ -121,17 +121,17 @@ class _Writer:
         if not is_single:
             time = Var(loop.loop_var.name, loop.loop_var.dtype)
             self.analyzer.bind(time, Range(start, stop))
-        stmts = self.statements(
-            time, op.const(0, time.dtype) if is_single else start - loop.min, first
-        )
+        stmts = self.statements(time, None if is_single else start - loop.min, first)
         if is_single or not stmts:
             return _always(as_block(seq(*stmts), self.buffers))
         kind = ForKind.UNROLLED if unrolled else loop.kind
         body = For(time, loop.min, extent, kind, seq(*stmts), None, loop.annotations)
         return _always(as_block(body, self.buffers))
 
-    def statements(self, time: PrimExpr, shift: PrimExpr, first: PrimExpr | None) -> list[Stmt]:
-        """The steps of one time; ``shift``: how much later it is than the value of the loop."""
+    def statements(
+        self, time: PrimExpr, shift: PrimExpr | None, first: PrimExpr | None
+    ) -> list[Stmt]:
+        """The steps of one time; ``shift``: how much later it is than the loop's, if in a loop."""
         loop, stmts = self.loop, list[Stmt]()
         versions = _Versions(self.versioned, loop, whole=self.pipeline.depth != 1)
         for step in self.steps:
@@ -144,7 +144,7 @@ class _Writer:
             if self.analyzer.can_prove(op.logical_not(inside)):
                 continue
             block = versions.visit(step.block)
-            if isinstance(time, Var) and time is not loop.loop_var:
+            if shift is not None:
                 inside = substitute(inside, {time: time + shift})
                 index = index + shift
             block = substitute(block, {loop.loop_var: index})
@@ -154,15 +154,11 @@ class _Writer:
 
 def _versioned(buffer: Buffer, count: int) -> Buffer:
     """The buffer with a first axis for its versions."""
-    strides = buffer.strides
+    shape, strides = buffer.shape, buffer.strides
     if strides:
-        strides = Array([strides[0] * buffer.shape[0], *strides])
-    return buffer.with_(
-        shape=Array(
-            [op.const(count, buffer.shape[0].dtype if buffer.shape else "int32"), *buffer.shape]
-        ),
-        strides=strides,
-    )
+        strides = Array([strides[0] * shape[0], *strides])
+    number = op.const(count, shape[0].dtype if shape else "int32")
+    return buffer.with_(shape=Array([number, *shape]), strides=strides)
 
 
 def _check_plain(block: Block, versioned: Mapping[Buffer, Buffer]) -> None:
