@@ -49,6 +49,9 @@ _NAMES = {
         "weft.tir.schedule",
     ),
     **dict.fromkeys("Buffer BufferLoad BufferRegion decl_buffer".split(), "weft.tir.buffer"),
+    **dict.fromkeys(
+        "BijectiveLayout Layout bijective_layout layout".split(), "weft.tir.data_layout"
+    ),
     "FloatImm": "weft.ir.expr",
     "IndexMap": "weft.tir.index_map",
     "IntImm": "weft.ir.expr",
@@ -61,7 +64,6 @@ _NAMES = {
     "build": "weft.driver.build",
 }
 _PLANNED = {
-    **dict.fromkeys("bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
     "Prefetch": "code generation for GPUs",
 }
 __getattr__, __dir__ = module_getattr(
