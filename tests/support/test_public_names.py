@@ -89,7 +89,7 @@ SUPPORTED = {
     """,
 }
 COMING = {
-    "weft.tir": "bijective_layout",
+    "weft.tir": "Prefetch",
     "weft.tir.transform": "InferFragment SplitHostDevice",
     "weft.relax": "training",
     "weft.relax.transform": "Gradient FewShotTuning",
