@@ -62,6 +62,7 @@ _NAMES = {
     "StringImm": "weft.ir.expr",
     "TensorIntrin": "weft.tir.tensor_intrinsic",
     "build": "weft.driver.build",
+    "trace": "weft.tir.traced_call",
 }
 _PLANNED = {
     "Prefetch": "code generation for GPUs",

@@ -469,6 +469,7 @@ INTRINSICS: Final[dict[str, Handler]] = {
     "vectorcombine": _combine, "vscale": _vscale, "ret": _ret, "reduce_lanes": _reduce_lanes,
     "call_packed": packed.call_packed, "tvm_call_packed": packed.call_packed,
     "call_cpacked": packed.call_packed, "tvm_call_cpacked": packed.call_packed,
+    "tvm_call_trace_packed": packed.call_traced,
     "break_loop": packed.leave_loop, "continue_loop": packed.leave_loop,
     "tvm_storage_sync": _nothing, "prefetch": _prefetch,
     "get_active_lane_mask": _active_lanes, "ignore_loop_partition": _first,
