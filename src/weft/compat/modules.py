@@ -12,7 +12,7 @@ ALIASES: Final[dict[str, str]] = {
     "contrib.cc": "weft.compat.toolchain",
     "contrib.clang": "weft.compat.toolchain",
     "contrib.pickle_memoize": "weft.compat.contrib",
-    "contrib.tvmjs": "weft.compat.param_folder",
+    "contrib.tvmjs": "weft.runtime.param_folder",
     "contrib.utils": "weft.compat.contrib",
     "driver.build_module": "weft.driver.build",
     "ir.attrs": "weft.ir.attrs",

@@ -58,6 +58,7 @@ NAMES: Final = (
     ),
     Spelling("weft.runtime", "relax_vm", "weft.runtime.vm.virtual_machine", "v0.16", "v0.21"),
     Spelling("weft.runtime", "tensor", "weft.runtime.ndarray:array", "v0.22", ""),
+    Spelling("weft.runtime", "container", "weft.runtime.containers", "v0.7", "v0.21"),
     Spelling("weft.runtime", "enabled", f"{_NAMES}:enabled", "v0.1", ""),
     # ir
     Spelling("weft.ir", "Call", "weft.relax.expr:Call", "v0.26", ""),

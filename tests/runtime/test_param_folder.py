@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft import nd
-from weft.compat.param_folder import dump_ndarray_cache, load_ndarray_cache
+from weft.runtime.param_folder import dump_ndarray_cache, load_ndarray_cache
 from weft.support.errors import ArtifactError, IRValueError
 
 RNG = np.random.default_rng(0)
