@@ -37,6 +37,36 @@ def test_the_course_imports_give_the_same_objects(run_program):
     """)
 
 
+def test_modules_have_the_names_that_are_elsewhere_in_weft(run_program):
+    run_program("""
+        import weft
+        weft.install_as_tvm()
+        weft.install_as_tvm()
+        import tvm
+        from tvm.runtime.module import enabled, load_module, num_threads
+        from tvm.runtime.ndarray import array, cpu, cuda, device
+        from tvm.runtime.params import load_param_dict, save_param_dict
+        from tvm.tir.block_scope import BlockScope, StmtSRef
+        from tvm.tir.expr import BinaryOpExpr, CallEffectKind, CmpExpr, IntImm, StringImm
+        from tvm.tir.function import IndexMap, PrimFunc, TensorIntrin
+        from tvm.tir.op import exp, get_vscale_expr, tvm_access_ptr
+        from tvm.tir.pipeline import get_tir_pipeline
+        assert tvm_access_ptr is tvm.tir.tvm_access_ptr and exp is tvm.tir.exp
+        assert cpu(0) == tvm.cpu() and enabled("llvm") and not enabled("cuda")
+        assert isinstance(tvm.tir.Var("x", "int32") + 1, BinaryOpExpr)
+        assert str(tvm.tir.get_vscale_expr("int8")) == "T.vscale() * 16"
+        assert isinstance(get_tir_pipeline(target="llvm"), tvm.transform.Sequential)
+        text = "T.tvm_load_matrix_sync(A, 16, 16, 16, 0, A, 16, 'row_major', dtype='handle')"
+        tvm.script.from_source(
+            f"@T.prim_func\\ndef f(A: T.handle('float16')):\\n    T.evaluate({text})"
+        )
+        try:
+            tvm.tir.expr.Nonsense
+        except AttributeError as error:
+            assert "Nonsense" in str(error)
+    """)
+
+
 PATHS = {
     "tvm.relax.struct_info": "weft.relax.struct_info",
     "tvm.relax.block_builder": "weft.relax.block_builder",

@@ -63,7 +63,7 @@ LEVEL: dict[str, tuple[int, str]] = {
 # Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
 FACADES = {
     "weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith", "weft.dlight",
-    "weft.dlight.cpu", "weft.tensor_intrin.x86",
+    "weft.dlight.cpu", "weft.tensor_intrin.arm_cpu", "weft.tensor_intrin.x86",
     "weft.relax.frontend", "weft.relax.frontend.torch",
 }  # fmt: skip
 # Rooms that are users of weft themselves, and so speak to it through its facades.
@@ -78,6 +78,7 @@ SLOTS = {
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",
     "relax_build": "weft.driver.build",
+    "prim_func_info": "weft.relax.ir.prim_func_info",
     "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
     "old_attributes": "weft.compat.spellings",

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from weft import ir, relax, tir
+from weft.ir.pass_options import CHANGES_NOTHING
 from weft.ir.transform import (
     ApplyPassToFunction,
     FunctionPass,
@@ -182,6 +183,15 @@ def test_each_thread_has_its_own_context():
         thread.start()
         thread.join()
     assert seen == [2]
+
+
+def test_options_of_tvm_that_change_nothing_are_taken():
+    config = {"tir.noalias": False, "tir.instrument_bound_checkers": True,
+              "relax.backend.use_cuda_graph": False}  # fmt: skip
+    with PassContext(opt_level=3, config=config) as context:
+        assert context.config == config
+    for name, reason in CHANGES_NOTHING.items():
+        assert PassContext.list_configs()[name] == reason
 
 
 def test_options_reach_the_passes():

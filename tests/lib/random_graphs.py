@@ -276,6 +276,7 @@ ALONE: Final = (
     "CombineParallelMatmul", "LambdaLift", "DataflowUseInplaceCalls", "DeadCodeElimination",
     "RemoveUnusedOutputs", "RemoveUnusedParameters", "NormalizeGlobalVar", "ToNonDataflow",
     "InlinePrivateFunctions", "ExpandTupleArguments", "ComputePrimValue", "AttachGlobalSymbol",
+    "ExpandMatmulOfSum", "ReorderPermuteDimsAfterConcat", "ReorderTakeAfterMatmul",
 )  # fmt: skip
 """Passes over operators, each applied to the graph as it is."""
 

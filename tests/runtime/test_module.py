@@ -83,6 +83,14 @@ def test_what_is_not_there_says_so(rt):
         rt.time_evaluator("main", nd.cuda())
 
 
+def test_an_executable_of_a_module_has_its_functions(rt):
+    again = Executable(rt)
+    assert again.mod is rt
+    assert again.functions == rt.functions
+    assert again.jit()["main"] is rt["main"]
+    assert (again.entry_name, again.format) == (rt.entry_name, rt.format)
+
+
 def test_repr_names_the_functions(rt):
     assert repr(rt) == "Executable(type_key='llvm', functions=[main, other])"
 

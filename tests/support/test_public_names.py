@@ -89,8 +89,8 @@ SUPPORTED = {
     """,
 }
 COMING = {
-    "weft.tir": "bijective_layout",
-    "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
+    "weft.tir": "Prefetch",
+    "weft.tir.transform": "InferFragment SplitHostDevice",
     "weft.relax": "training",
     "weft.relax.transform": "Gradient FewShotTuning",
 }

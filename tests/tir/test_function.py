@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from weft import ir, tir
+from weft import ir, relax, tir
 from weft.script import tir as T
 
 
@@ -111,3 +113,65 @@ def test_one_buffer_for_two_parameters_is_refused():
     buffer = tir.decl_buffer((4,), "float32", "A")
     with pytest.raises(ValueError, match="buffer A stands for two parameters"):
         tir.PrimFunc([buffer, buffer], tir.Evaluate(0))
+
+
+def test_a_graph_sees_buffers_as_tensors():
+    expected = relax.FuncStructInfo(
+        [
+            relax.TensorStructInfo((8, 4), "float32"),
+            relax.TensorStructInfo((8, 4), "float32"),
+        ],
+        relax.TupleStructInfo([]),
+        purity=False,
+    )
+    fixed = copy.specialize({copy.params[2]: 8})
+    ir.assert_structural_equal(fixed.struct_info, expected)
+    assert copy.struct_info.params[1].shape.values[0] is copy.params[2]
+    assert fixed.with_attr("a", 1).struct_info == fixed.struct_info
+    assert "struct_info" not in ir.save_json(fixed)
+
+
+def test_a_function_that_only_reads_is_pure():
+    @T.prim_func
+    def total(a: T.Buffer((16,), "float32"), start: T.float32) -> T.float32:
+        result = T.decl_buffer([], "float32")
+        result[()] = start
+        for i in range(16):
+            result[()] = result[()] + a[i]
+        T.ret(result[()])
+
+    expected = relax.FuncStructInfo(
+        [relax.TensorStructInfo((16,), "float32"), relax.PrimStructInfo("float32")],
+        relax.PrimStructInfo("float32"),
+        purity=True,
+    )
+    ir.assert_structural_equal(total.struct_info, expected)
+
+
+def test_a_text_that_stored_struct_info_is_read():
+    text = json.loads(ir.save_json(copy))
+    fields = next(
+        entry[2] for entry in text["entries"] if entry[1:2] == ["weft.tir.function:PrimFunc"]
+    )
+    fields["struct_info"] = None
+    ir.assert_structural_equal(ir.load_json(json.dumps(text)), copy)
+
+
+def test_specialize_a_pointer_by_an_expression():
+    @T.prim_func(private=True)
+    def scale(a: T.handle("float32"), b: T.handle("float32")):
+        A = T.decl_buffer((32,), "float32", data=a)
+        B = T.decl_buffer((16,), "float32", data=b)
+        for i in range(16):
+            B[i] = A[i] * 2.0
+
+    @T.prim_func(private=True)
+    def expected(a: T.handle("float32")):
+        A = T.decl_buffer((32,), "float32", data=a)
+        b: T.handle("float32") = T.address_of(A[16])
+        B = T.decl_buffer((16,), "float32", data=b)
+        for i in range(16):
+            B[i] = A[i] * 2.0
+
+    pointer = tir.address_of(scale.body.buffer[16])
+    ir.assert_structural_equal(scale.specialize({scale.params[1]: pointer}), expected)

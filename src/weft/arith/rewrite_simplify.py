@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final, Protocol, TypeVar
 
 from weft.arith import choices, fold
@@ -463,6 +464,12 @@ def _cast(expr: Cast) -> PrimExpr:
             return fold.truth(value.value != 0)
         low, high = integer_range(dtype)
         return fold.const(dtype, (value.value - low) % (high - low + 1) + low)
+    if type(value) is IntImm and dtype.is_float and dtype.lanes == 1:
+        exact = 1 << (53 if dtype.bits >= 32 else 8)  # rounded once, as the program would
+        return FloatImm(dtype, value.value) if abs(value.value) <= exact else expr
+    if type(value) is FloatImm and dtype.is_int and dtype.lanes == 1 and isfinite(value.value):
+        low, high = integer_range(dtype)
+        return fold.const(dtype, int(value.value)) if low <= value.value <= high else expr
     if type(value) is Cast and _contains(value.dtype, value.value.dtype):
         return _cast(Cast(dtype, value.value))
     return expr

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Final
 
 from weft.compat.adapt import removed_message
-from weft.compat.modules import ALIASES, SHELLS
+from weft.compat.modules import ALIASES, FURTHER_NAMES, SHELLS
 from weft.compat.shell import shell
 from weft.compat.spellings import REMOVED
 from weft.support.errors import TVMError
@@ -91,6 +91,24 @@ def resolve(path: str) -> ModuleType | None:
     return importlib.import_module(target)
 
 
+def _extend(owner: str) -> None:
+    """Let a module have the names that TVM has in it, and weft in others."""
+    names = vars(importlib.import_module(owner))
+    own = names.get("__getattr__")
+
+    def further(name: str) -> object:
+        if not name.startswith("__"):
+            for source in FURTHER_NAMES[owner]:
+                module = importlib.import_module(source)
+                if hasattr(module, name):
+                    return getattr(module, name)
+        if own is not None:
+            return own(name)
+        raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+
+    names["__getattr__"] = further
+
+
 def _exists(name: str) -> bool:
     if name in sys.modules:
         return True
@@ -142,4 +160,6 @@ def install_as_tvm() -> None:
     if not any(isinstance(finder, TvmFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, TvmFinder())
         sys.meta_path.append(LastFinder())
+        for owner in FURTHER_NAMES:
+            _extend(owner)
     sys.modules[NAME] = own

@@ -12,6 +12,7 @@ ALIASES: Final[dict[str, str]] = {
     "contrib.cc": "weft.compat.toolchain",
     "contrib.clang": "weft.compat.toolchain",
     "contrib.pickle_memoize": "weft.compat.contrib",
+    "contrib.tvmjs": "weft.runtime.param_folder",
     "contrib.utils": "weft.compat.contrib",
     "driver.build_module": "weft.driver.build",
     "ir.attrs": "weft.ir.attrs",
@@ -20,6 +21,7 @@ ALIASES: Final[dict[str, str]] = {
     "ir.global_info": "weft.ir.module",
     "ndarray": "weft.nd",
     "relax.analysis.analysis": "weft.relax.analysis",
+    "relax.exec_builder": "weft.relax.vm.exec_builder",
     "relax.ir.instrument": "weft.relax.analysis.instrument",
     "relax.op.builtin.builtin": "weft.relax.op.builtin",
     "relax.op.memory.memory": "weft.relax.op.memory",
@@ -36,6 +38,7 @@ ALIASES: Final[dict[str, str]] = {
     "runtime.object": "weft.ir.node",
     "runtime.object_path": "weft.support.object_path",
     "runtime.packed_func": "weft.runtime.registry",
+    "runtime.params": "weft.runtime.param_file",
     "runtime.relax_vm": "weft.runtime.vm.virtual_machine",
     "s_tir": "weft.tir",
     "s_tir.analysis": "weft.tir.analysis",
@@ -43,8 +46,11 @@ ALIASES: Final[dict[str, str]] = {
     "s_tir.meta_schedule": "weft.meta_schedule",
     "s_tir.schedule": "weft.tir.schedule",
     "s_tir.tensor_intrin": "weft.tensor_intrin",
+    "s_tir.tensor_intrin.arm_cpu": "weft.tensor_intrin.arm_cpu",
     "s_tir.tensor_intrin.cuda": "weft.tensor_intrin.cuda",
     "s_tir.tensor_intrin.dot_product_common": "weft.tensor_intrin.dot_product_common",
+    "s_tir.tensor_intrin.hexagon": "weft.tensor_intrin.hexagon",
+    "s_tir.tensor_intrin.rocm": "weft.tensor_intrin.rocm",
     "s_tir.tensor_intrin.x86": "weft.tensor_intrin.x86",
     "s_tir.transform": "weft.tir.transform",
     "script.ir_builder.ir.frame": "weft.script.ir_builder.ir",
@@ -67,11 +73,16 @@ ALIASES: Final[dict[str, str]] = {
     "te.operation": "weft.te.operation",
     "testing.utils": "weft.testing",
     "tir.analysis.analysis": "weft.tir.analysis",
+    "tir.block_scope": "weft.tir.schedule",
     "tir.generic": "weft.tir.op",
+    "tir.pipeline": "weft.compat.names",
     "tir.schedule.schedule": "weft.tir.schedule",
     "tir.tensor_intrin": "weft.tensor_intrin",
+    "tir.tensor_intrin.arm_cpu": "weft.tensor_intrin.arm_cpu",
     "tir.tensor_intrin.cuda": "weft.tensor_intrin.cuda",
     "tir.tensor_intrin.dot_product_common": "weft.tensor_intrin.dot_product_common",
+    "tir.tensor_intrin.hexagon": "weft.tensor_intrin.hexagon",
+    "tir.tensor_intrin.rocm": "weft.tensor_intrin.rocm",
     "tir.tensor_intrin.x86": "weft.tensor_intrin.x86",
     "tir.transform.function_pass": "weft.tir.transform.prim_func_pass",
     "tir.transform.transform": "weft.tir.transform",
@@ -94,6 +105,17 @@ SHELLS: Final[dict[str, tuple[str, ...]]] = {
     "script.parser.core": ("weft.script.parser.core",),
 }
 """Packages of TVM that weft does not have -> the modules from which a ``Shell`` takes names."""
+
+FURTHER_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "weft.runtime.module": (
+        "weft.runtime.model.load_module", "weft.runtime.threads.parallel", "weft.compat.names",
+    ),
+    "weft.runtime.ndarray": ("weft.runtime.device",),
+    "weft.tir.expr": ("weft.ir.expr", "weft.tir.intrinsic", "weft.compat.names"),
+    "weft.tir.function": ("weft.tir.tensor_intrinsic", "weft.tir.index_map"),
+    "weft.tir.op": ("weft.tir.device_intrinsic", "weft.compat.names"),
+}  # fmt: skip
+"""Modules that TVM has with more names than weft -> where those names are."""
 
 GPU_LIBRARIES: Final[frozenset[str]] = frozenset(
     f"contrib.{name}"

@@ -34,6 +34,7 @@ class Removed(NamedTuple):
 
 _TYPES = "weft.compat.types"
 _CALLS = "weft.compat.calls"
+_NAMES = "weft.compat.names"
 
 NAMES: Final = (
     # the root
@@ -57,13 +58,21 @@ NAMES: Final = (
     ),
     Spelling("weft.runtime", "relax_vm", "weft.runtime.vm.virtual_machine", "v0.16", "v0.21"),
     Spelling("weft.runtime", "tensor", "weft.runtime.ndarray:array", "v0.22", ""),
+    Spelling("weft.runtime", "container", "weft.runtime.containers", "v0.7", "v0.21"),
+    Spelling("weft.runtime", "enabled", f"{_NAMES}:enabled", "v0.1", ""),
     # ir
     Spelling("weft.ir", "Call", "weft.relax.expr:Call", "v0.26", ""),
     Spelling("weft.ir", "Expr", "weft.ir.expr:BaseExpr", "v0.26", ""),
     Spelling("weft.ir", "Var", "weft.relax.expr:Var", "v0.26", ""),
     Spelling("weft.ir", "container", "weft.ir.node", "v0.7", "v0.21"),
     # tir
+    Spelling("weft.tir", "CallEffectKind", "weft.tir.intrinsic:CallEffectKind", "v0.8", ""),
     Spelling("weft.tir", "build", "weft.driver.build:build", "v0.20", ""),
+    Spelling(
+        "weft.tir", "get_default_tir_pipeline", f"{_NAMES}:get_default_tir_pipeline", "v0.20", ""
+    ),
+    Spelling("weft.tir", "get_tir_pipeline", f"{_NAMES}:get_tir_pipeline", "v0.20", ""),
+    Spelling("weft.tir", "get_vscale_expr", f"{_NAMES}:get_vscale_expr", "v0.17", ""),
     # relax
     Spelling("weft.relax", "AnyType", f"{_TYPES}:ObjectType", "v0.26", ""),
     Spelling("weft.relax", "DynTensorType", f"{_TYPES}:DynTensorType", "2022", "2023-05"),
@@ -74,9 +83,12 @@ NAMES: Final = (
     Spelling("weft.relax", "TensorType", f"{_TYPES}:TensorType", "2023", ""),
     Spelling("weft.relax", "TupleType", f"{_TYPES}:TupleType", "2022", ""),
     Spelling("weft.relax", "Type", "weft.relax.struct_info:StructInfo", "v0.26", ""),
+    Spelling("weft.relax", "convert_to_expr", "weft.relax.utils:convert_to_expr", "2023", ""),
+    Spelling("weft.relax", "exec_builder", "weft.relax.vm.exec_builder", "2022", ""),
     Spelling("weft.relax", "prim_value", "weft.relax.expr:PrimValue", "v0.26", ""),
     Spelling("weft.relax", "ty", _TYPES, "2022", ""),
     Spelling("weft.relax", "vm_build", "weft.relax.vm", "2023", ""),
+    Spelling("weft.relax.transform", "FunctionPass", "weft.ir.transform:FunctionPass", "2022", ""),
     Spelling("weft.relax.vm", "build", "weft.driver.build:relax_build", "2022", "2023-05"),
     # scripts
     Spelling("weft.script", "tirx", "weft.script.tir", "v0.24", ""),

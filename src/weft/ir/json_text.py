@@ -233,7 +233,11 @@ class _Reader:
         item: Node = object.__new__(kind)
         item._cache, item._summary, item.span = None, 0, None
         slots = kind._all_slots_ - HIDDEN
-        given = {field: self.read(reference) for field, reference in fields.items()}
+        given = {
+            field: self.read(reference)
+            for field, reference in fields.items()
+            if not isinstance(getattr(kind, field, None), property)  # texts before it was computed
+        }
         for field, value in given.items():
             if field not in slots:
                 raise IRValueError(f"load_json: {name} has no field {field!r}")

@@ -191,7 +191,8 @@ NODE_CLASSES: Final[list[type]] = []
 def with_slots(cls: T) -> T:
     """The class again with ``__slots__``, for the base of node classes that is no node itself.
 
-    Annotated names become slots, their defaults move to ``_own_``.
+    Annotated names become slots, their defaults move to ``_own_``. A property in the place of a
+    base's slot is computed when asked for: nothing copies or stores it.
     """
     assert isinstance(cls, type)
     namespace = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
@@ -204,7 +205,8 @@ def with_slots(cls: T) -> T:
     extra = namespace.pop("_extra_slots_", ())
     fresh = [spec.name for spec in own if spec.name not in inherited | set(extra)]
     namespace["__slots__"] = (*fresh, *extra)
-    namespace["_all_slots_"] = inherited | set(fresh) | set(extra)
+    computed = {name for name, value in namespace.items() if isinstance(value, property)}
+    namespace["_all_slots_"] = (inherited | set(fresh) | set(extra)) - computed
     namespace["_own_"] = tuple(own)
     for old, adapter in slots.old_attributes.get()(f"{cls.__module__}.{cls.__qualname__}").items():
         namespace[old] = OldAttribute(adapter)

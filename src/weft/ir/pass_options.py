@@ -22,6 +22,27 @@ HOOKS: Final = (
 )  # fmt: skip
 """The methods of instruments; an instrument has at least one of them."""
 
+CHANGES_NOTHING: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("tir.debug_keep_trivial_loop", "tir.enable_debug", "tir.is_entry_func", "tir.noalias"),
+        "an option that no pass of TVM 0.20 reads, nor of weft",
+    ),
+    **dict.fromkeys(
+        ("tir.disable_cse_tir", "tir.enable_equiv_terms_in_cse_tir"),
+        "no pass shares equal expressions: LLVM does",
+    ),
+    **dict.fromkeys(
+        (
+            "cuda.kernels_output_dir", "relax.backend.use_cuda_graph",
+            "relax.fallback_device_type", "tir.detect_global_barrier", "tir.merge_static_smem",
+            "tir.ptx_ldg32", "tir.use_async_copy", "tir.vtcm_capacity",
+        ),
+        "for processors that weft has no code generation for",
+    ),
+    "tir.instrument_bound_checkers": "indices are always checked",
+}  # fmt: skip
+"""Options of TVM 0.20 that a context takes and no pass asks for; each with the reason why."""
+
 
 def check_kind(what: str, value: object, kind: type) -> None:
     """Raise PassError unless an option is None or a list (or a dict, by ``kind``)."""

@@ -20,6 +20,7 @@ from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.pass_options import (
+    CHANGES_NOTHING,
     PASS_NAMES,
     check_kind,
     check_opt_level,
@@ -63,8 +64,10 @@ class PassContext:
     """
 
     _options: ClassVar[dict[str, str]] = {
+        **CHANGES_NOTHING,
         "relax.lift_transform_params.consume_params": "True: weights are let go of once read",
         "relax.narrow_weights": "bfloat16 or float16: see relax.transform.weights.narrow_weights",
+        "relax.transform.apply_legalize_ops": "False: LegalizeOps changes nothing",
         "relax.winograd": "False: no convolution uses Winograd's algorithm",
         "tir.HoistExpression": "{'hoisted_conditionals': n, 'hoisted_let_bindings': n}",
         "tir.HoistIfThenElse": "{'support_block_scope_hoisting': bool}",
@@ -72,6 +75,8 @@ class PassContext:
         "tir.LoopPartition": "{name: bool}: see weft.tir.transform.loop_partition",
         "tir.Simplify": "{name: bool}: see weft.tir.transform.simplify",
         "tir.UnrollLoop": "{'auto_max_step': n}: serial loops of at most n steps unroll too",
+        "tir.disable_assert": "True: asserts are left out",
+        "tir.disable_storage_rewrite": "True: buffers share no memory",
         "tir.disable_vectorize": "True: vectorized loops run serially",
         "verify.max_operations": "n: verify=True compiles PrimFuncs of more operations",
     }

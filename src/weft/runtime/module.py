@@ -221,12 +221,25 @@ class Module:
 
 
 class Executable(Module):
-    """A built program, ready to run."""
+    """A built program, ready to run: functions by name, or those of a module."""
+
+    def __init__(
+        self, functions: Module | Mapping[str, Callable[..., object]], **options: Any
+    ) -> None:
+        self._of: Module = self
+        if not isinstance(functions, Module):
+            super().__init__(functions, **options)
+            return
+        of = self._of = functions
+        super().__init__(
+            of._functions, type_key=of.type_key, entry=of.entry_name, sources=of._sources,
+            imports=of._imports, exported=of._exported,
+        )  # fmt: skip
 
     @property
-    def mod(self) -> Executable:
-        """The runtime module: the executable itself."""
-        return self
+    def mod(self) -> Module:
+        """The runtime module: the one that was given, or the executable itself."""
+        return self._of
 
     def jit(self, **options: object) -> Executable:
         """The loaded program: the executable itself, whose code is in memory already."""

@@ -61,6 +61,9 @@ evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
 relax_build: Final = Slot("relax_build", "weft.driver.build")
 """``relax.build``, for ``nn.Module.jit``: owner weft.driver."""
 
+prim_func_info: Final = Slot("prim_func_info", "weft.relax.ir.prim_func_info")
+"""``prim_func_info(func)``, the struct info of a PrimFunc: owner weft.relax."""
+
 reference: Final = Slot("reference", "weft.relax.reference.verify")
 """The class of the instrument behind ``PassContext(verify=True)``: owner
 weft.relax.reference."""

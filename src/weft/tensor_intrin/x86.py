@@ -2,10 +2,20 @@
 
 from weft.support.facade import module_getattr
 
-_NAMES = dict.fromkeys(
-    (
-        "AVX2_DOT_8x4_INTRIN", "AVX512_DOT_16x4_INTRIN", "VNNI_DOT_16x4_INTRIN", "dot_product_desc",
+_NAMES = {
+    **dict.fromkeys(
+        (
+            "AVX2_DOT_8x4_INTRIN", "AVX512_DOT_16x4_INTRIN", "VNNI_DOT_16x4_INTRIN",
+            "dot_product_desc",
+        ),
+        "weft.backends.cpu.tensor_intrin.x86",
     ),
-    "weft.backends.cpu.tensor_intrin.x86",
-)  # fmt: skip
+    **dict.fromkeys(
+        (
+            "dot_product_16x4_u8i8i32_avx512", "dot_product_16x4_u8i8i32_desc",
+            "dot_product_16x4_u8i8i32_vnni",
+        ),
+        "weft.backends.cpu.tensor_intrin.x86_functions",
+    ),
+}  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES)

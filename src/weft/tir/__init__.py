@@ -45,10 +45,13 @@ _NAMES = {
     **dict.fromkeys(_DEVICE.split(), "weft.tir.device_intrinsic"),
     **dict.fromkeys(
         "Schedule ScheduleState StmtSRef BlockScope Instruction Trace Dependency BlockRV LoopRV "
-        "ExprRV InstructionKind ScheduleDebugMask".split(),
+        "BlockDependenceInfo ExprRV InstructionKind ScheduleDebugMask".split(),
         "weft.tir.schedule",
     ),
     **dict.fromkeys("Buffer BufferLoad BufferRegion decl_buffer".split(), "weft.tir.buffer"),
+    **dict.fromkeys(
+        "BijectiveLayout Layout bijective_layout layout".split(), "weft.tir.data_layout"
+    ),
     "FloatImm": "weft.ir.expr",
     "IndexMap": "weft.tir.index_map",
     "IntImm": "weft.ir.expr",
@@ -59,10 +62,9 @@ _NAMES = {
     "StringImm": "weft.ir.expr",
     "TensorIntrin": "weft.tir.tensor_intrinsic",
     "build": "weft.driver.build",
+    "trace": "weft.tir.traced_call",
 }
 _PLANNED = {
-    "BlockDependenceInfo": "schedules",
-    **dict.fromkeys("bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
     "Prefetch": "code generation for GPUs",
 }
 __getattr__, __dir__ = module_getattr(

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft.ir.json_text import load_json, register_codec, save_json
 from weft.runtime.containers import ShapeTuple, String
+from weft.runtime.device import Device
 from weft.runtime.ndarray import NDArray, empty, storage_dtype
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -74,7 +75,12 @@ def read_module(text: str, arrays: Sequence[NDArray]) -> Any:
     return load_json(text, aside=arrays.__getitem__)
 
 
+def _device_pair(device: Device) -> list[int]:
+    return [device.device_type, device.device_id]
+
+
 register_codec(__name__, NDArray, encode_array, decode_array)
 register_codec(__name__, ShapeTuple, list, ShapeTuple)
 register_codec(__name__, String, str, String)
+register_codec(__name__, Device, _device_pair, lambda pair: Device(*pair))
 slots.module_json.fill((write_module, read_module))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
@@ -11,13 +11,14 @@ from weft.ir.function import BaseFunc
 from weft.ir.functor import rewrite, substitute
 from weft.ir.node import Array, Map, Node, field, node
 from weft.ir.type import TupleType, Type
+from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
-from weft.tir.stmt import Stmt
+from weft.tir.stmt import DeclBuffer, LetStmt, Stmt
 
 
 @node
@@ -83,8 +84,21 @@ class PrimFunc(BaseFunc):
         self.buffer_map = buffer_map
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(dict(attrs or {}))
         self.provenance = None
-        self.struct_info = None
         self.span, self._cache, self._summary = span, None, 0
+
+    @property
+    def struct_info(self) -> Any:
+        """The FuncStructInfo of a graph's call of this function: its buffers are tensors.
+
+        >>> from weft.script import tir as T
+        >>> @T.prim_func
+        ... def scale(a: T.Buffer((4,), "float32"), by: T.float32):
+        ...     for i in range(4):
+        ...         a[i] = a[i] * by
+        >>> scale.struct_info
+        R.Callable((R.Tensor((4,), dtype="float32"), R.Prim("float32")), R.Tuple, False)
+        """
+        return slots.prim_func_info.get()(self)
 
     def __call__(self, *arguments: object) -> NoReturn:
         """Raise an IRTypeError: a program is built before it is called."""
@@ -101,6 +115,9 @@ class PrimFunc(BaseFunc):
     def specialize(self, param_map: Mapping[Var, object]) -> PrimFunc:
         """The function with some parameters fixed: scalars to numbers, handles to buffers.
 
+        A pointer may become an expression: buffers in its memory are declared in that of a
+        variable which holds it.
+
         Raises IRValueError when a buffer's rank or a constant extent does not match.
         """
         if not param_map:
@@ -116,9 +133,25 @@ class PrimFunc(BaseFunc):
         kept = [param for param in self.params if param not in mapping]
         new_map = {var: substitute(buf, mapping) for var, buf in self.buffer_map.items()}
         mapping.update({old: new_map[var] for var, old in self.buffer_map.items()})
-        body = substitute(self.body, mapping)
+        body = substitute(_with_pointers(self.body, mapping), mapping)
         specialized = self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
         return rewrite(specialized, _folded)
+
+
+def _with_pointers(body: Stmt, mapping: Mapping[object, object]) -> Stmt:
+    """The body with a variable for each pointer in whose memory a buffer is declared."""
+
+    def named(item: Node) -> Node | None:
+        pointer = mapping.get(item.buffer.data) if isinstance(item, DeclBuffer) else None
+        if not isinstance(item, DeclBuffer) or pointer is None or isinstance(pointer, Var):
+            return None
+        data = item.buffer.data
+        variable = Var(data.name, data.type_annotation)
+        buffer = item.buffer.with_(data=variable)
+        inner = substitute(item.body, {item.buffer: buffer})
+        return LetStmt(variable, pointer, DeclBuffer(buffer, inner))
+
+    return rewrite(body, named)
 
 
 def _folded(item: Node) -> Node | None:

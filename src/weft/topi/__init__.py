@@ -58,6 +58,7 @@ from weft.topi.creation import (
 )
 from weft.topi.einsum import einsum
 from weft.topi.indexing import gather, gather_nd, index_tensor, sequence_mask, take, where
+from weft.topi.layouts import layout_transform
 from weft.topi.linear import matmul, tensordot
 from weft.topi.math import (
     abs,

@@ -450,6 +450,21 @@ def test_external_functions_and_llvm_intrinsics():
     np.testing.assert_allclose(got, [6, 30, 0, 2])
 
 
+def test_overloaded_intrinsics_with_flags():
+    zero = IntImm("int1", 0)  # as TVM's programs write a flag
+
+    @T.prim_func
+    def main(x: T.Buffer((4,), "int32")):
+        for i in range(4):
+            x[i] = T.call_llvm_pure_intrin(
+                "int32", "llvm.ctlz", T.uint32(2), x[i], zero
+            ) + 100 * T.call_llvm_pure_intrin(
+                "int32", "llvm.cttz", T.uint32(2), x[i], T.bool(False)
+            )
+
+    assert list(run(main, np.array([1, 8, 0, -1], "i4"))[0]) == [31, 328, 3232, 0]
+
+
 def test_functions_call_each_other():
     x = decl_buffer((4,), "int32", "x")
     var = e.Var("v", "int32")

@@ -97,6 +97,8 @@ def test_erasure_keeps_what_the_maps_know():
     assert lattice.erase_to_well_defined(SYMBOLIC) == RANK2
     assert lattice.erase_to_well_defined(SYMBOLIC, {N: N}) is SYMBOLIC
     assert lattice.erase_to_well_defined(SYMBOLIC, {N: M}) == TensorStructInfo((M, 3))
+    more = TensorStructInfo((N + 1, N * M))
+    assert lattice.erase_to_well_defined(more, {N: 2, M: M}) == TensorStructInfo((3, 2 * M))
     both = TupleStructInfo([SYMBOLIC, STATIC])
     assert lattice.erase_to_well_defined(both) == TupleStructInfo([RANK2, STATIC])
 

@@ -69,3 +69,45 @@ def test_what_is_no_cache():
 
 def test_text():
     assert repr(created(rows=1)) == "AttentionKVCache(1 rows of [2])"
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_window_keeps_its_newest_rows(kept):
+    limit, cache, rows = 8, created(size=1), []
+    for number in (3, 4, 1, 5, 2, 5):
+        new = [[10 * len(rows) + i] * 2 for i in range(number)]
+        rows += new
+        array = weft.nd.array(np.array(new, "float32"))
+        cache = builtin("window_override_with_sinks")(cache, array, limit, kept)
+        held = builtin("view")(cache).numpy()
+        ordinary = rows[kept:][-(limit - kept) :]
+        expected = rows[:limit] if len(rows) <= limit else rows[:kept] + ordinary
+        assert sorted(held[:, 0].tolist()) == sorted(float(row[0]) for row in expected)
+        assert held[:kept].tolist() == rows[: min(kept, len(rows))]
+
+
+def test_the_window_without_rows_that_stay():
+    cache = builtin("window_override")(created(), weft.nd.array(np.ones((2, 2), "float32")), 4)
+    assert builtin("view")(cache).shape == (2, 2)
+    with pytest.raises(ValueError, match="at most 4 rows .a window of 4, of which 0 stay., got 5"):
+        builtin("window_override")(cache, weft.nd.array(np.ones((5, 2), "float32")), 4)
+
+
+def test_rows_are_replaced_and_forgotten():
+    first, second = created(3), created(3)
+    builtin("update")(first, weft.nd.array(np.full((3, 2), 7, "float32")))
+    assert builtin("view")(first).numpy().tolist() == [[7, 7]] * 3
+    with pytest.raises(ValueError, match="attention_kv_cache_update: expected 3 rows, got 2"):
+        builtin("update")(first, weft.nd.array(np.ones((2, 2), "float32")))
+    builtin("array_popn")([first, second], 2)
+    assert [builtin("view")(cache).shape[0] for cache in (first, second)] == [1, 1]
+    with pytest.raises(ValueError, match="expected at most 1 rows, got 2"):
+        builtin("array_popn")([first], 2)
+    builtin("array_clear")([first, second])
+    assert builtin("view")(second).shape == (0, 2)
+
+
+def test_a_cache_may_start_with_all_rows():
+    given = weft.nd.array(np.arange(6, dtype="float32").reshape(3, 2))
+    cache = builtin("create")(given, (4, 2), -1)
+    assert builtin("view")(cache).numpy().tolist() == given.numpy().tolist()

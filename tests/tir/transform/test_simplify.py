@@ -73,6 +73,48 @@ def test_let_variables_for_constants_are_inlined():
     check(before, after)
 
 
+def test_a_boolean_let_variable_is_known_in_its_branches():
+    @T.prim_func
+    def before(A: T.Buffer((4,), "bool"), B: T.Buffer((4,), "bool")):
+        for i in range(4):
+            small: T.bool = i < 3
+            if small:
+                A[i] = small
+            else:
+                B[i] = small
+
+    @T.prim_func
+    def after(A: T.Buffer((4,), "bool"), B: T.Buffer((4,), "bool")):
+        for i in range(4):
+            small: T.bool = i < 3
+            if small:
+                A[i] = True
+            else:
+                B[i] = False
+
+    check(before, after)
+
+
+def test_casts_of_floats_that_integers_hold_are_folded():
+    @T.prim_func
+    def before(A: T.Buffer((4,), "int32"), B: T.Buffer((1,), "uint8")):
+        A[0] = T.Cast("int32", T.ceil(T.log2(T.Cast("float64", 14))))
+        A[1] = T.Cast("int32", T.float32(-2.75))
+        A[2] = T.Cast("int32", T.float64(3e9))
+        A[3] = T.Cast("int32", T.float32("nan"))
+        B[0] = T.Cast("uint8", T.float32(7.5))
+
+    @T.prim_func
+    def after(A: T.Buffer((4,), "int32"), B: T.Buffer((1,), "uint8")):
+        A[0] = 4
+        A[1] = -2
+        A[2] = T.Cast("int32", T.float64(3e9))
+        A[3] = T.Cast("int32", T.float32("nan"))
+        B[0] = T.Cast("uint8", T.float32(7.5))
+
+    check(before, after)
+
+
 def test_a_boolean_let_variable_decides_branches():
     @T.prim_func
     def before(A: T.Buffer((8,), "int32")):

@@ -47,6 +47,12 @@ def test_a_buffer_takes_the_memory_of_one_that_has_ended():
     np.testing.assert_array_equal(output.numpy(), results[0])
 
 
+def test_an_option_disables_it():
+    module = weft.IRModule({"main": chain})
+    with weft.transform.PassContext(config={"tir.disable_storage_rewrite": True}):
+        assert StorageRewrite()(module) is module
+
+
 def test_buffers_alive_together_or_of_other_widths_or_scopes_stay_apart():
     @T.prim_func
     def main(A: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")):

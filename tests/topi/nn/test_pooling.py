@@ -59,6 +59,20 @@ def test_adaptive_pool1d_and_global_pool(check, floats):
     check(topi.nn.global_pool, [y], y.max((2, 3), keepdims=True), "max")
 
 
+def test_pools_of_channels_in_blocks(check, floats):
+    x = floats(2, 3, 9, 10, 4)
+    plain = tensor(x).permute(0, 1, 4, 2, 3).reshape(2, 12, 9, 10)
+
+    def blocked(y):
+        return y.reshape(2, 3, 4, *y.shape[2:]).permute(0, 1, 3, 4, 2).contiguous().numpy()
+
+    mean, largest = F.adaptive_avg_pool2d(plain, (3, 4)), F.max_pool2d(plain, 3, 2, 1)
+    check(topi.nn.adaptive_pool, [x], blocked(mean), (3, 4), "avg", "NCHW4c", tol=1e-4)
+    check(topi.nn.pool2d, [x], blocked(largest), 3, 2, 1, 1, "max", False, "NCHW4c")
+    with pytest.raises(ValueError, match="a layout of 5 letters with HW, got 'NCHW4w'"):
+        topi.nn.global_pool(te.placeholder((1, 8, 8, 2, 4)), "avg", "NCHW4w")
+
+
 def test_pool_when_arguments_are_wrong():
     x = te.placeholder((1, 2, 3, 3))
     with pytest.raises(ValueError, match="axis 2: the window of 5 exceeds the padded extent 3"):

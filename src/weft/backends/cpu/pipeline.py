@@ -64,6 +64,7 @@ from weft.tir.transform.parallel_nests import FuseParallelLoops, UnfuseParallelL
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.simplify import Simplify
+from weft.tir.transform.skip_assert import SkipAssert
 from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.threads.cross_thread_reduction import LowerCrossThreadReduction
 from weft.tir.transform.threads.serialize_threads import SerializeThreads
@@ -73,6 +74,7 @@ from weft.tir.transform.vectorize_loop import VectorizeLoop
 
 LOWER: tuple[Pass, ...] = (
     ConvertSSA(),  # first: later passes take a fact about a variable to hold wherever it stands
+    SkipAssert(always=False),  # before the passes that prove something by an assert
     UnfuseParallelLoops(),  # before all passes that would take quotients by symbols for indices
     VerifyThreadMemory(),  # while blocks have names: refuses what is wrong in any order of threads
     LowerCrossThreadReduction(),  # while blocks still say what is a reduction

@@ -317,16 +317,25 @@ def _llvm_intrinsic(em: Emitter, expr: e.Call) -> str:
     if args and isinstance(args[0], IntImm) and args[0].dtype == "uint32":
         args = args[1:]
     result = "void" if expr.dtype == "void" else llvm_type(expr.dtype)
+    args = [_as_flag(arg) for arg in args]
     values = [_extern_argument(em, arg) for arg in args]
     full = f"{name.value}.{mangled(expr.dtype)}" if name.value in _OVERLOADED else name.value
     return em.b.call(full, result, values) or "0"
+
+
+def _as_flag(arg: PrimExpr) -> PrimExpr:
+    """A constant of one bit, which TVM writes as an int1, as a bool."""
+    if isinstance(arg, IntImm) and arg.dtype == "int1":
+        return IntImm(DataType("bool"), int(arg.value != 0))
+    return arg
 
 
 _OVERLOADED: Final = frozenset(
     "llvm." + name
     for name in "fabs sqrt floor ceil trunc rint round roundeven nearbyint fma fmuladd exp exp2 "
     "log log2 log10 sin cos pow copysign minnum maxnum minimum maximum ctpop bswap bitreverse "
-    "abs smax smin umax umin canonicalize".split()
+    "abs smax smin umax umin canonicalize ctlz cttz fshl fshr sadd.sat uadd.sat ssub.sat "
+    "usub.sat".split()
 )
 
 
@@ -460,6 +469,7 @@ INTRINSICS: Final[dict[str, Handler]] = {
     "vectorcombine": _combine, "vscale": _vscale, "ret": _ret, "reduce_lanes": _reduce_lanes,
     "call_packed": packed.call_packed, "tvm_call_packed": packed.call_packed,
     "call_cpacked": packed.call_packed, "tvm_call_cpacked": packed.call_packed,
+    "tvm_call_trace_packed": packed.call_traced,
     "break_loop": packed.leave_loop, "continue_loop": packed.leave_loop,
     "tvm_storage_sync": _nothing, "prefetch": _prefetch,
     "get_active_lane_mask": _active_lanes, "ignore_loop_partition": _first,

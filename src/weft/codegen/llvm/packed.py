@@ -24,6 +24,26 @@ def call_packed(em: Emitter, expr: e.Call) -> str:
 
     The arguments are put into an array of WeftValue on the stack; its last place is for the result.
     """
+    has_result = expr.dtype.is_integral or expr.dtype.is_float
+    slot = _called(em, expr, has_result)
+    return _result(em, slot, expr.dtype) if has_result else "0"
+
+
+def call_traced(em: Emitter, expr: e.Call) -> str:
+    """``tvm_call_trace_packed(name, args...)``: what the function gives, or the last argument.
+
+    The last argument is the value where the function returns None.
+    """
+    value, text = em.value(expr.args[-1]), llvm_type(expr.dtype)
+    slot = _called(em, expr, has_result=True)
+    kind = em.b.op(f"load i32, ptr {slot}, align 4")
+    is_none = em.b.op(f"icmp eq i32 {kind}, {int(ValueKind.NULL)}")
+    result = _result(em, slot, expr.dtype)
+    return em.b.op(f"select i1 {is_none}, {text} {value}, {text} {result}")
+
+
+def _called(em: Emitter, expr: e.Call, has_result: bool) -> str:
+    """Emit the call; the address of its result."""
     name, args = expr.args[0], expr.args[1:]
     if not isinstance(name, StringImm):
         raise CodegenError(f"{em.function.name}: call_packed expects the function's name first")
@@ -34,7 +54,6 @@ def call_packed(em: Emitter, expr: e.Call) -> str:
         _put(em, slots, _VALUE_BYTES * position, "i64", str(int(kind)))
         _put(em, slots, _VALUE_BYTES * position + 8, text, value)
     result = _at(em, slots, _VALUE_BYTES * len(args))
-    wanted = result if expr.dtype.is_integral or expr.dtype.is_float else "null"
     code = em.b.call(
         CALL_PACKED,
         "i32",
@@ -42,11 +61,11 @@ def call_packed(em: Emitter, expr: e.Call) -> str:
             ("ptr", em.context.string(name.value)),
             ("ptr", slots),
             ("i32", str(len(args))),
-            ("ptr", wanted),
+            ("ptr", result if has_result else "null"),
         ],
     )
     em.b.check_code(code)
-    return "0" if wanted == "null" else _result(em, result, expr.dtype)
+    return result
 
 
 def _result(em: Emitter, slot: str, dtype: DataType) -> str:

@@ -40,6 +40,13 @@ def computable_at_compile_time(func: Function) -> Array[Var]:
     return Array(computable)
 
 
+def known_at_compile_time(func: Function) -> set[Var]:
+    """The weights of a function (see above), and what depends on them alone."""
+    count = func.attrs.get("num_input")
+    weights = [] if count is None else func.params[int(count) :]
+    return {*weights, *computable_at_compile_time(func)}
+
+
 def has_reshape_pattern(func: PrimFunc) -> bool:
     """Whether a PrimFunc only copies its first buffer to its last one in row-major order."""
     buffers = [func.buffer_map[param] for param in func.params if param in func.buffer_map]

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, Generic, TypeVar
 
-from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.ir.expr import Extent, PrimExpr, RelaxExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array, expect
 from weft.ir.structural import structural_equal
 from weft.relax.distributed.struct_info import DTensorStructInfo
 from weft.relax.expr import Call, Expr, ShapeExpr, Var
-from weft.relax.ir.shape_arith import differ, same_dim
+from weft.relax.ir.shape_arith import differ, same_dim, with_symbols
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -345,7 +345,7 @@ def defining_vars(info: StructInfo | None) -> list[TirVar]:
 @deep_recursion
 def erase_to_well_defined(
     info: StructInfo,
-    shape_var_map: Mapping[TirVar, PrimExpr] | None = None,
+    shape_var_map: Mapping[TirVar, Extent] | None = None,
     var_map: Mapping[Var, Expr] | None = None,
 ) -> StructInfo:
     """The info with every part dropped that mentions variables outside of the maps."""
@@ -353,7 +353,7 @@ def erase_to_well_defined(
 
 
 class _Eraser:
-    def __init__(self, symbols: Mapping[TirVar, PrimExpr], variables: Mapping[Var, Expr]) -> None:
+    def __init__(self, symbols: Mapping[TirVar, Extent], variables: Mapping[Var, Expr]) -> None:
         self.symbols, self.variables = symbols, variables
         self.tuples: dict[int, StructInfo] = {}
         """The results for tuples, by ``id``."""
@@ -404,7 +404,7 @@ class _Eraser:
         used = symbolic_vars(value)
         if any(var not in self.symbols for var in used):
             return None
-        return substitute(value, {var: self.symbols[var] for var in used})
+        return with_symbols(value, {var: self.symbols[var] for var in used})
 
 
 @deep_recursion

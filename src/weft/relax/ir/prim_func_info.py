@@ -1,4 +1,4 @@
-"""The struct info of a PrimFunc, seen as a function of tensors and scalars that returns nothing.
+"""The struct info of a PrimFunc, seen as a function of tensors and scalars.
 
 A buffer is a tensor of its shape and dtype. A scalar parameter is a PrimStructInfo whose value is
 the parameter itself, so that a buffer's extents may use it. ``call_tir`` (destination-passing
@@ -16,21 +16,22 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.support import slots
 from weft.tir.analysis.purity import is_pure_function
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 
 
 def prim_func_info(func: PrimFunc) -> FuncStructInfo:
-    """The struct info of a PrimFunc; it is pure if it only computes from scalars."""
+    """The struct info of a PrimFunc; it is pure if it writes only to its own memory."""
     ret = func.ret_type
     result: StructInfo = (
         PrimStructInfo(ret.dtype)
         if isinstance(ret, PrimType) and ret.dtype != "void"
         else TupleStructInfo([])
     )
-    pure = not func.buffer_map and is_pure_function(func)
-    return FuncStructInfo([_param_info(func, param) for param in func.params], result, pure)
+    params = [_param_info(func, param) for param in func.params]
+    return FuncStructInfo(params, result, is_pure_function(func))
 
 
 def _param_info(func: PrimFunc, param: Var) -> StructInfo:
@@ -40,3 +41,6 @@ def _param_info(func: PrimFunc, param: Var) -> StructInfo:
     if param.dtype == "handle":
         return ObjectStructInfo()
     return PrimStructInfo(value=param) if param.dtype.is_integral else PrimStructInfo(param.dtype)
+
+
+slots.prim_func_info.fill(prim_func_info)

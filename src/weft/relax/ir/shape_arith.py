@@ -7,13 +7,15 @@ Analyzer (weft.arith) only for symbolic expressions. A dimension is an int64 Pri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import Extent, IntImm, PrimExpr, as_prim_expr, constant_value
+from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
-from weft.tir.expr import Mul
+from weft.tir import op
+from weft.tir.expr import Mul, Var
 from weft.tir.op import floordiv
 from weft.topi.extents import cannot_stretch
 
@@ -58,6 +60,20 @@ def simplified(dim: Extent) -> PrimExpr:
         return IntImm(INT64, dim)
     simple: PrimExpr = Analyzer().simplify(dim)
     return simple
+
+
+def with_symbols(dim: PrimExpr, values: Mapping[Var, Extent]) -> PrimExpr:
+    """The dimension with symbols replaced; in simplest form where one became a number.
+
+    >>> from weft import tir
+    >>> n = tir.Var("n", "int64")
+    >>> with_symbols(n * 2 + 1, {n: 4})
+    T.int64(9)
+    """
+    known = {var: op.cast(var.dtype, value) for var, value in values.items()}
+    replaced = substitute(dim, known)
+    is_fixed = any(isinstance(value, IntImm) for value in known.values())
+    return simplified(replaced) if is_fixed else replaced
 
 
 def product(dims: Iterable[Extent]) -> PrimExpr:

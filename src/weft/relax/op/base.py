@@ -98,7 +98,31 @@ def _places_problem(call: Call) -> str | None:
                 f"{name}: expected inplace_indices between -1, a new tensor, and {given - 1}, the "
                 f"last argument, got {place}"
             )
+    return _overwritten_problem(call, [int(place) for place in places if int(place) >= 0])
+
+
+def _overwritten_problem(call: Call, places: Sequence[int]) -> str | None:
+    """Why arguments at these places cannot be overwritten, each by an output of its own."""
+    name = call.op.name
+    for index, place in enumerate(places):
+        if place in places[:index]:
+            return f"{name}: argument {place} is overwritten by two outputs; -1 is a new tensor"
+    if call.op is not CALL_TIR_INPLACE or not isinstance(call.args[1], Tuple):
+        return None
+    for place, argument in enumerate(call.args[1].fields):
+        info = argument.struct_info
+        wrong = (ObjectStructInfo, TupleStructInfo) if place in places else TupleStructInfo
+        if isinstance(info, wrong):
+            return f"{name}: argument {place}: expected a tensor, got {info}"
     return None
+
+
+def _infer_in_place(call: Call) -> StructInfo:
+    """What the call says, if its outputs can overwrite the arguments."""
+    problem = _places_problem(call)
+    if problem is not None:
+        raise IRValueError(problem)
+    return infer_from_args(call)
 
 
 def _count(info: StructInfo | None) -> int:
@@ -409,7 +433,7 @@ for _name in ("call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_pa
     globals()[_name].__name__ = _name
     _register(
         _name,
-        infer_from_args,
+        _infer_in_place if _name == "call_tir_inplace" else infer_from_args,
         globals()[_name],
         params=("func", "args", "tir_vars"),
         traits=Trait.WRITES if _name == "call_tir_inplace" else Trait.NONE,

@@ -20,6 +20,7 @@ from weft.relax.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.graph.decompose_ops import DecomposeOpsForInference
 from weft.relax.transform.graph.eliminate_common_subexpr import EliminateCommonSubexpr
+from weft.relax.transform.graph.expand_matmul import ExpandMatmulOfSum, ReorderTakeAfterMatmul
 from weft.relax.transform.graph.expand_tuple_arguments import ExpandTupleArguments
 from weft.relax.transform.graph.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.graph.fold_constant import FoldConstant
@@ -31,6 +32,7 @@ from weft.relax.transform.graph.normalize_global_var import NormalizeGlobalVar
 from weft.relax.transform.graph.remove_redundant_reshape import RemoveRedundantReshape
 from weft.relax.transform.graph.remove_unused_outputs import RemoveUnusedOutputs
 from weft.relax.transform.graph.remove_unused_parameters import RemoveUnusedParameters
+from weft.relax.transform.graph.reorder_permute_dims import ReorderPermuteDimsAfterConcat
 from weft.relax.transform.graph.to_mixed_precision import ToMixedPrecision
 from weft.relax.transform.graph.topological_sort import TopologicalSort
 from weft.relax.transform.graph.update_param_struct_info import UpdateParamStructInfo
@@ -81,6 +83,7 @@ __all__ = [
     "DeadCodeElimination",
     "DecomposeOpsForInference",
     "EliminateCommonSubexpr",
+    "ExpandMatmulOfSum",
     "ExpandTupleArguments",
     "FoldBatchnormToConv2D",
     "FoldConstant",
@@ -108,6 +111,8 @@ __all__ = [
     "RemoveRedundantReshape",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
+    "ReorderPermuteDimsAfterConcat",
+    "ReorderTakeAfterMatmul",
     "RewriteDataflowReshape",
     "RunCodegen",
     "Sequential",
@@ -126,12 +131,12 @@ __all__ = [
 ]
 
 _PLANNED = dict.fromkeys(
-    "AllocateWorkspace DecomposeOpsForTraining ExpandMatmulOfSum "
+    "AllocateWorkspace DecomposeOpsForTraining "
     "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
     "LowerGPUIPCAllocStorage "
     "OptimizeLayoutTransform RealizeVDevice "
-    "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
+    "RewriteCUDAGraph "
     "SplitCallTIRByPattern "
     "UpdateVDevice".split(),
     "more passes over graphs",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
+from weft.ir.global_info import VDevice
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.relax.expr import Call, DataTypeImm, ExternFunc, ShapeExpr, Tuple
@@ -242,6 +243,17 @@ def _print(builder: Emitter, call: Call, register: int) -> None:
     builder.builtin(register, "print", *operands)
 
 
+def _to_vdevice(builder: Emitter, call: Call, register: int) -> None:
+    device = expect(call.attrs["dst_vdevice"], VDevice)
+    place = (int(device.target.get_target_device_type()), int(device.vdevice_id))
+    operands = (builder.value(call.args[0]), *[("value", item) for item in place])
+    builder.code.append(("call", register, ("packed", "vm.builtin.to_device"), operands))
+
+
+def _hint_on_device(builder: Emitter, call: Call, register: int) -> None:
+    builder.builtin(register, "identity", builder.value(call.args[0]))
+
+
 OPERATORS: Final[dict[str, Callable[[Emitter, Call, int], None]]] = {
     "relax.call_tir": _call_tir,
     "relax.call_tir_with_grad": _call_tir,
@@ -259,6 +271,8 @@ OPERATORS: Final[dict[str, Callable[[Emitter, Call, int], None]]] = {
     "relax.null_value": _plain("null_value"),
     "relax.print": _print,
     "relax.assert_op": _assert,
+    "relax.hint_on_device": _hint_on_device,
+    "relax.to_vdevice": _to_vdevice,
     "relax.call_builtin_with_ctx": _with_context,
     "relax.memory.alloc_storage": _library("alloc_storage"),
     "relax.memory.alloc_tensor": _library("alloc_tensor"),

@@ -20,6 +20,7 @@ from weft.runtime.ndarray import NDArray, dtype_of, storage_dtype
 from weft.runtime.registry import register_func
 from weft.runtime.vm.builtins import BUILTINS
 from weft.runtime.vm.kv_cache import BUILTINS as KV_CACHE
+from weft.runtime.vm.param_cache import BUILTINS as PARAM_CACHE
 from weft.runtime.vm.shape_codes import MakeShapeCode, MatchShapeCode
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -281,6 +282,7 @@ LIBRARY: Final[dict[str, Callable[..., object]]] = {
                      "shape_of", "shape_to_tensor", "tensor_to_shape", "tuple_getitem")
     },
     **KV_CACHE,
+    **PARAM_CACHE,
 }  # fmt: skip
 """Name without ``vm.builtin.`` -> function."""
 

@@ -35,6 +35,7 @@ from weft.relax.expr import (
 from weft.relax.expr import Tuple as TupleNode
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import StructInfo
+from weft.runtime.device import cpu, cuda, device
 from weft.script.ir_builder import relax_distributed
 from weft.script.ir_builder.base import IRBuilder, as_attributes
 from weft.script.ir_builder.relax_call import (  # noqa: F401 - names of this module too
@@ -313,6 +314,9 @@ NAMES: Final[dict[str, object]] = {
     "alloc_tensor": alloc_tensor,
     "builtin.alloc_tensor": alloc_tensor,
     "const": const,
+    "cpu": cpu,
+    "cuda": cuda,
+    "device": device,
     "dtype": dtype_,
     "str": str_,
     "to_vdevice": to_vdevice,

@@ -201,7 +201,7 @@ def _resolve(name: str) -> Any:
         return DTypeConstructor(DataType(name))
     except IRTypeError:
         pass
-    function = getattr(_op, name, None)
+    function = vars(_op).get(name)  # not what install_as_tvm lets the module have, too
     if function is not None and not name.startswith("_"):
         return _typed(function) if name in _DTYPE_FIRST else _inferred(function)
     node = getattr(_nodes, name, None)

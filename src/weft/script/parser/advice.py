@@ -90,7 +90,7 @@ def _told(name: str, words: str) -> str:
 
 def _has(dialect: str, name: str) -> bool:
     if dialect == "tir":
-        return hasattr(tir_op, name)
+        return name in vars(tir_op)
     return Op.is_registered(f"relax.{name}")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from weft.ir.expr import FloatImm, IntImm, StringImm
 from weft.ir.global_info import VDevice
 from weft.ir.node import Node
+from weft.runtime.device import Device
 from weft.runtime.ndarray import NDArray
 from weft.script.printer.doc import CallDoc, DictDoc, ExprDoc, ListDoc, LiteralDoc
 from weft.script.printer.docsifier import Docsifier
@@ -88,6 +89,11 @@ def _dummy_global_info(_value: object, d: Docsifier) -> ExprDoc:
     return CallDoc(d.ir("dummy_global_info"))
 
 
+def _device(value: Device, d: Docsifier) -> ExprDoc:
+    return CallDoc(d.relax("device"), (LiteralDoc(value.device_type), LiteralDoc(value.device_id)))
+
+
 SPECIAL: Final[dict[str, Callable[[Any, Docsifier], ExprDoc]]] = {
-    "Target": _target, "VDevice": _vdevice, "DummyGlobalInfo": _dummy_global_info,
+    "Device": _device, "Target": _target, "VDevice": _vdevice,
+    "DummyGlobalInfo": _dummy_global_info,
 }  # fmt: skip

@@ -42,6 +42,7 @@ _COUNTS: Final = _table((
     ("checked", 4, _MANY),
     ("call_extern call_pure_extern call_llvm_intrin call_llvm_pure_intrin", 1, _MANY),
     ("call_packed call_cpacked tvm_call_packed tvm_call_cpacked", 1, _MANY),
+    ("tvm_call_trace_packed", 2, _MANY),
 ))  # fmt: skip
 """Intrinsic -> how many arguments it takes, at least and at most."""
 

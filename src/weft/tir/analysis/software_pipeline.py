@@ -16,6 +16,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.stmt import BlockRealize, BufferStore, For, SeqStmt, Stmt
 
 STAGE: Final = "software_pipeline_stage"
+ORDER: Final = "software_pipeline_order"
 ASYNC: Final = "software_pipeline_async_stages"
 
 

@@ -286,6 +286,18 @@ class CallCompiler:
 
     intrinsic_call_packed = intrinsic_tvm_call_cpacked = intrinsic_tvm_call_packed
 
+    def intrinsic_tvm_call_trace_packed(self, call: Call) -> Thunk:
+        name = expect(call.args[0], StringImm).value
+        args = [self.packed_argument(arg) for arg in call.args[1:]]
+        end = arithmetic.finish(call.dtype)
+
+        def traced(state: State) -> object:
+            values = [arg(state) for arg in args]
+            result = get_global_func(name)(*values)
+            return end(values[-1] if result is None else result)
+
+        return traced
+
     def packed_argument(self, arg: PrimExpr) -> Thunk:
         """An argument of a packed call; a buffer arrives as an NDArray view."""
         buffer = getattr(arg, "buffer", None)

@@ -3,6 +3,7 @@
 from weft.support.facade import module_getattr
 
 _NAMES = {
+    "BlockDependenceInfo": "weft.tir.schedule.block_dependence_info",
     "BlockRV": "weft.tir.schedule.random_variable",
     "BlockScope": "weft.tir.schedule.dependence",
     "DepKind": "weft.tir.schedule.dependence",
@@ -19,7 +20,6 @@ _NAMES = {
     "Trace": "weft.tir.schedule.trace",
     "register_reducer": "weft.tir.reducer",
 }
-_PLANNED = {"BlockDependenceInfo": "schedules"}
 __getattr__, __dir__ = module_getattr(
-    __name__, _NAMES, ("analysis", "instruction", "state", "testing", "transform"), _PLANNED
+    __name__, _NAMES, ("analysis", "instruction", "state", "testing", "transform")
 )

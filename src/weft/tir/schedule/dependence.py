@@ -7,7 +7,7 @@ Buffers over one data variable are one memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -100,8 +100,8 @@ class Dependency:
 class BlockScope:
     """The dependences inside one block, between references (TVM's view of ``Hazards``)."""
 
-    def __init__(self, state: SRefTree, hazards: Hazards) -> None:
-        self._state, self._hazards = state, hazards
+    def __init__(self, sref_of: Callable[[Block], StmtSRef], hazards: Hazards) -> None:
+        self._sref_of, self._hazards = sref_of, hazards
 
     def get_deps_by_src(self, block: StmtSRef) -> list[Dependency]:
         """The edges that start at ``block``."""
@@ -112,7 +112,7 @@ class BlockScope:
         return self._edges(self._hazards.of_target.get(id(block.stmt), []))
 
     def _edges(self, edges: list[Hazard]) -> list[Dependency]:
-        sref = self._state.sref_of
+        sref = self._sref_of
         return [Dependency(sref(edge.src), sref(edge.dst), edge.kind) for edge in edges]
 
 
@@ -120,7 +120,7 @@ def block_scope(state: SRefTree, sref: StmtSRef) -> BlockScope:
     """The dependences inside the block of ``sref``."""
     block = sref.stmt
     assert isinstance(block, Block)
-    return BlockScope(state, hazards_below(block))
+    return BlockScope(state.sref_of, hazards_below(block))
 
 
 def producers_of(block: Block, scope: For | Block) -> list[Block]:

@@ -18,6 +18,7 @@ _NAMES = {
     "Filter": "weft.tir.transform.apply",
     "FlattenVectorAccess": "weft.backends.cpu.vectors.flatten_vector_access",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
+    "ForceNarrowIndexToInt32": "weft.tir.transform.force_narrow_index",
     "FuseParallelLoops": "weft.tir.transform.parallel_nests",
     "LoopPartition": "weft.tir.transform.loop_partition",
     "HoistExpression": "weft.tir.transform.hoist_expression",
@@ -25,6 +26,8 @@ _NAMES = {
     "HoistedConditionals": "weft.tir.transform.hoist_expression",
     "HoistedLetBindings": "weft.tir.transform.hoist_expression",
     "InjectDoubleBuffer": "weft.tir.transform.inject_double_buffer",
+    "InjectSoftwarePipeline": "weft.tir.transform.inject_software_pipeline",
+    "InlinePrivateFunctions": "weft.tir.transform.inline_private_functions",
     "InjectVirtualThread": "weft.tir.transform.threads.inject_virtual_thread",
     "LargestOfSoftmax": "weft.backends.cpu.vectors.softmax_largest",
     "LowerCrossThreadReduction": "weft.tir.transform.threads.cross_thread_reduction",
@@ -50,6 +53,7 @@ _NAMES = {
     "ShiftTiles": "weft.backends.cpu.vectors.shift_tiles",
     "ShuffleLoad": "weft.backends.cpu.vectors.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
+    "SkipAssert": "weft.tir.transform.skip_assert",
     "SkipOutside": "weft.backends.cpu.vectors.skip_outside",
     "SkipPadding": "weft.backends.cpu.vectors.skip_padding",
     "SplitVectorLoop": "weft.backends.cpu.vectors.split_vector_loop",
@@ -71,12 +75,15 @@ _PLANNED = {
         "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
         "SplitHostDevice InjectPTXAsyncCopy "
         "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
-        "LowerWarpMemory".split(),
+        "LowerWarpMemory LiftThreadBinding DecorateDeviceScope InjectPTXLDG32 LowerAsyncDMA "
+        "LowerVtcmAlloc ManifestSharedMemoryLocalStage TransformMmaBufferLayout VerifyMemory "
+        "VerifyVTCMLimit".split(),
         "code generation for GPUs",
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
-        "ForceNarrowIndexToInt32 InjectSoftwarePipeline InlinePrivateFunctions "
+        "ExtractPrimFuncConstants FP8ComputeLegalize FP8StorageLegalize InjectRollingBuffer "
+        "LegalizePackedCalls RewriteUnsafeSelect "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "

@@ -83,7 +83,7 @@ class _Simplify(StmtMutator):
         return buffer
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        if isinstance(expr, (Var, IntImm)):
+        if isinstance(expr, IntImm) or (isinstance(expr, Var) and not expr.dtype.is_bool):
             return expr
         if _adds_up_products(expr):
             return self.visit_default(expr)

@@ -14,7 +14,7 @@ from typing import Any
 from weft.ir.expr import IntImm
 from weft.ir.functor import mentions, substitute
 from weft.ir.node import Array
-from weft.ir.transform import Pass
+from weft.ir.transform import Pass, PassContext
 from weft.support.dtype import DataType
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -175,8 +175,13 @@ def storage_rewrite(func: PrimFunc, scopes: tuple[str, ...] | None = None) -> Pr
 
 
 def StorageRewrite() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.StorageRewrite``."""
-    return make_pass("StorageRewrite", storage_rewrite)
+    """The pass ``tir.StorageRewrite``; the option ``tir.disable_storage_rewrite`` disables it."""
+
+    def run(func: PrimFunc) -> PrimFunc:
+        disabled = PassContext.current().config.get("tir.disable_storage_rewrite", False)
+        return func if disabled else storage_rewrite(func)
+
+    return make_pass("StorageRewrite", run)
 
 
 def MergeSharedMemoryAllocations() -> Pass:  # noqa: N802 - TVM's name

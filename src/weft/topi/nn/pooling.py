@@ -6,6 +6,7 @@ are summed in float32.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import sub
@@ -40,13 +41,14 @@ class _Windows:
     """The geometry of pooling: axes, extents, windows and paddings."""
 
     def __init__(self, data: Tensor, layout: str, count: int) -> None:
-        letters = "DHW"[3 - count :]
-        if len(layout) != data.ndim or not set(letters) <= set(layout):
+        letters, axes = "DHW"[3 - count :], re.sub(r"\d+", "", layout)
+        is_whole = set(letters) <= set(axes) and not set(letters.lower()) & set(axes)
+        if len(axes) != data.ndim or not is_whole:
             raise IRValueError(
                 f"pool: expected a layout of {data.ndim} letters with {letters}, got {layout!r}"
             )
         self.data = data
-        self.axes = [layout.index(letter) for letter in letters]
+        self.axes = [axes.index(letter) for letter in letters]
         self.extents = [data.shape[axis] for axis in self.axes]
 
     def configure(self, options: _Options) -> None:

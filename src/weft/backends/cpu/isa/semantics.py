@@ -2,7 +2,7 @@
 
 The interpreter of TensorIR calls these functions. Each takes the lanes of its arguments as numpy
 arrays and returns the lanes of the result as exact integers, which the caller wraps to the type.
-The reference is Intel's Intrinsics Guide.
+The references are Intel's Intrinsics Guide and the Arm Architecture Reference Manual.
 """
 
 from __future__ import annotations
@@ -41,6 +41,22 @@ def multiply_add_bytes(unsigned: Lanes, signed: Lanes) -> Lanes:
     return np.clip(products.reshape(-1, 2).sum(axis=1), -(2**15), 2**15 - 1)
 
 
+def dot_bytes(total: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    """``sdot``, ``udot``: four products of bytes of one sign, added to each 32-bit number."""
+    products = a.astype("int64") * b.astype("int64")
+    return total.astype("int64") + products.reshape(-1, 4).sum(axis=1)
+
+
+def widened_product(a: Lanes, b: Lanes) -> Lanes:
+    """``smull``: products of twice the width."""
+    return a.astype("int64") * b.astype("int64")
+
+
+def sums_of_pairs(*vectors: Lanes) -> Lanes:
+    """``saddlp``, ``addp``: sums of neighbouring lanes, of one vector after the other."""
+    return np.concatenate(vectors).astype("int64").reshape(-1, 2).sum(axis=1)
+
+
 def _split(value: Lanes, parts: np.dtype[Any]) -> Lanes:
     """The bytes or words of each lane, lowest first, as int64."""
     return np.ascontiguousarray(value.astype("int32")).view(parts).astype("int64")
@@ -59,4 +75,9 @@ INTRINSICS: Final[dict[str, Callable[..., Lanes]]] = {
     "llvm.x86.avx512.pmaddubs.w.512": multiply_add_bytes,
     "llvm.x86.avx2.pmadd.ub.sw": multiply_add_bytes,
     "llvm.x86.ssse3.pmadd.ub.sw.128": multiply_add_bytes,
+    "llvm.aarch64.neon.sdot.v4i32.v16i8": dot_bytes,
+    "llvm.aarch64.neon.udot.v4i32.v16i8": dot_bytes,
+    "llvm.aarch64.neon.smull.v8i16": widened_product,
+    "llvm.aarch64.neon.saddlp.v4i32.v8i16": sums_of_pairs,
+    "llvm.aarch64.neon.addp.v4i32": sums_of_pairs,
 }

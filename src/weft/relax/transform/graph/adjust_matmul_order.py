@@ -22,7 +22,7 @@ from weft.ir.functor import collect, post_order_visit, substitute
 from weft.ir.node import Node
 from weft.ir.transform import Pass
 from weft.relax import op
-from weft.relax.analysis.compile_time import computable_at_compile_time
+from weft.relax.analysis.compile_time import known_at_compile_time
 from weft.relax.dpl import is_op, rewrite_call, wildcard
 from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import Expr, Function
@@ -40,9 +40,7 @@ class _Chains:
     """The pattern of two products in a row, and how a match is rewritten."""
 
     def __init__(self, func: Function) -> None:
-        count = func.attrs.get("num_input")
-        self.known = {*computable_at_compile_time(func)}
-        self.known |= set() if count is None else {*func.params[int(count) :]}
+        self.known = known_at_compile_time(func)
         bounds = func.attrs.get("tir_var_upper_bound") or {}
         self.bounds = {str(name): int(bound) for name, bound in bounds.items()}
         matmul, transposed = is_op("relax.matmul"), is_op("relax.permute_dims")

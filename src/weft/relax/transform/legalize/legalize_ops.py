@@ -169,7 +169,8 @@ def LegalizeOps(  # noqa: N802 - TVM's name
     """The pass that lowers operators to calls of PrimFuncs.
 
     ``customize_legalize_map`` maps names of operators to rules that override the operators' own.
-    With ``enable_warning``, operators without a rule are logged.
+    With ``enable_warning``, operators without a rule are logged. The option
+    ``relax.transform.apply_legalize_ops`` disables the pass.
     """
     if customize_legalize_map is not None and not isinstance(customize_legalize_map, Mapping):
         raise PassError(
@@ -178,7 +179,8 @@ def LegalizeOps(  # noqa: N802 - TVM's name
         )
     custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return legalize_ops(mod, custom, enable_warning)
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:
+        applies = ctx.config.get("relax.transform.apply_legalize_ops", True)
+        return legalize_ops(mod, custom, enable_warning) if applies else mod
 
     return make_module_pass("LegalizeOps", run)
