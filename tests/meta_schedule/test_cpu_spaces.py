@@ -11,6 +11,8 @@ from weft import meta_schedule as ms
 from weft import te
 from weft.meta_schedule.testing import te_workload
 
+pytestmark = pytest.mark.sampled(2)
+
 PROGRAMS = {
     "matmul": lambda: te_workload.matmul(24, 20, 36),
     "matmul of few rows": lambda: te_workload.matmul(1, 4, 128),

@@ -4,6 +4,8 @@ import pytest
 from weft import build, te, tir, topi
 from weft.target import Target
 
+pytestmark = pytest.mark.sampled(3)
+
 torch = pytest.importorskip("torch")
 
 

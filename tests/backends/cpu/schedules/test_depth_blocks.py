@@ -26,6 +26,8 @@ from weft.runtime.threads.parallel import set_num_threads
 from weft.target import Target
 from weft.target.machine import Machine, machine_of
 
+pytestmark = pytest.mark.sampled(3)
+
 ONE, FOUR = [Machine(cores, 512, 32, 2, 32 << 10, 1 << 20, 32 << 20) for cores in (1, 4)]
 
 

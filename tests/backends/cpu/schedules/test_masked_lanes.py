@@ -16,6 +16,8 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore, For
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(3)
 AVX2, AVX512 = "llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=x86-64-v4 -num-cores=1"
 

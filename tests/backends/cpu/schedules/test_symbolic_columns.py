@@ -13,6 +13,8 @@ from weft import te, tir, topi
 from weft.backends.cpu.schedules import default
 from weft.target.machine import machine_of
 
+pytestmark = pytest.mark.sampled(3)
+
 LENGTHS = [1, 2, 15, 16, 17, 50, 131]
 
 

@@ -12,6 +12,8 @@ from weft.relax.transform.layout.scale_after_product import ScaleAfterProduct
 from weft.target.host import host_features
 from weft.tir import Var
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(3)
 DEPTH, COLUMNS = 520, 600
 """More than FoldConstant makes floats of."""
