@@ -52,6 +52,8 @@ _NOISE: Final = (
     "While executing %", "None", "If you suspect the guard", "For more debugging help",
 )  # fmt: skip
 """Beginnings of lines of torch's reports that tell a user of weft nothing."""
+_STACK: Final = "User stack:"
+"""The beginning of a paragraph that begins in torch; what stops is told by ``stopping_place``."""
 _NOT_MODELS: Final = tuple(Path(file).parent for file in (torch.__file__, sympy.__file__, __file__))
 """Folders of torch, of what it reasons with, and of what calls it."""
 _STANDARD: Final = Path(contextlib.__file__).parent
@@ -285,7 +287,8 @@ def _is_of_sizes(error: Exception) -> bool:
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    paragraphs = [part for part in str(error).split("\n\n") if not part.startswith(_STACK)]
+    lines = [line.strip() for part in paragraphs for line in part.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(_NOISE)]
     shown = "\n".join(f"  {line[:_WIDTH]}" for line in lines[:_SHOWN])
     name, kind = type(model).__name__, type(error).__name__
