@@ -139,6 +139,7 @@ def test_an_image_of_any_size_is_summed_block_by_block(holes, part, number, monk
     A part of 144 steps has a whole window, for which it pads 16 channels of the image.
     """
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("WEFT_COMPILE_WORKERS", "1")  # what is patched is patched in this process
     forced(monkeypatch, number)
     monkeypatch.setattr(parts, "_PART", part)
     monkeypatch.setattr(parts, "_LONG", max(part, 8) + 16)
