@@ -226,11 +226,12 @@ class Executable(Module):
     def __init__(
         self, functions: Module | Mapping[str, Callable[..., object]], **options: Any
     ) -> None:
-        self._of: Module = self
+        # None: itself. A reference to it would be a circle, which keeps code until a collection.
+        self._of = functions if isinstance(functions, Module) else None
         if not isinstance(functions, Module):
             super().__init__(functions, **options)
             return
-        of = self._of = functions
+        of = functions
         super().__init__(
             of._functions, type_key=of.type_key, entry=of.entry_name, sources=of._sources,
             imports=of._imports, exported=of._exported,
@@ -239,7 +240,7 @@ class Executable(Module):
     @property
     def mod(self) -> Module:
         """The runtime module: the one that was given, or the executable itself."""
-        return self._of
+        return self if self._of is None else self._of
 
     def jit(self, **options: object) -> Executable:
         """The loaded program: the executable itself, whose code is in memory already."""
