@@ -9,7 +9,6 @@ out (``borders``). Sizes come from ``tiles.best_tile``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
@@ -43,7 +42,7 @@ from weft.backends.cpu.schedules.tiles import (
     likely_tiles,
     shared_out,
 )
-from weft.backends.cpu.schedules.widened import place_copies, widen_panels
+from weft.backends.cpu.schedules.widened import bytes_of_copy, place_copies, widen_panels
 from weft.backends.cpu.schedules.windows import paddings
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
@@ -71,8 +70,6 @@ _ENDS_GAIN: Final = 0.25
 """A tile that ends with rows is taken instead of the fastest if it takes at most this share of the
 cycles: each step of a window gets code of its own there, which is compiled in time only if few
 steps are left. Of others, whole tiles that lie outside are left out (SkipOutside)."""
-_BYTES: Final = 4
-"""Bytes of an element; an estimate is enough here."""
 _FEW_CHUNKS: Final = 8
 """In how many chunks of columns an image is padded anew."""
 _NEAR: Final = 64
@@ -234,13 +231,7 @@ def _padded_by_blocks(
     if chunks.rows > 1 or chunks.columns > _FEW_CHUNKS:
         return []
     padded = paddings(sch, block)
-    shapes = [sch.get(pad).writes[0].buffer.shape for pad in padded]
-    known = [[size.value for size in shape if isinstance(size, IntImm)] for shape in shapes]
-    is_small = all(
-        len(sizes) == len(shape) and math.prod(sizes) * _BYTES <= machine.l2
-        for sizes, shape in zip(known, shapes, strict=True)
-    )
-    return [] if is_small else padded
+    return padded if any(bytes_of_copy(sch, pad) > machine.l2 for pad in padded) else []
 
 
 def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine, share: float) -> bool:

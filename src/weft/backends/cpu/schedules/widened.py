@@ -76,7 +76,7 @@ def place_copies(
     for copy in copies:
         if place is not None and _is_placed(sch, copy, place):
             sch.vectorize(sch.get_loops(copy)[-1])
-        elif _bytes(sch, copy) <= machine.l2 // 2:
+        elif bytes_of_copy(sch, copy) <= machine.l2 // 2:
             schedule_panel(sch, copy, machine)
             sch.vectorize(sch.get_loops(copy)[-1])
         else:
@@ -91,7 +91,7 @@ def _is_placed(sch: Schedule, copy: BlockRV, place: LoopRV) -> bool:
     return True
 
 
-def _bytes(sch: Schedule, copy: BlockRV) -> int:
+def bytes_of_copy(sch: Schedule, copy: BlockRV) -> int:
     """The bytes that a copy writes; more than any cache has if that is symbolic."""
     buffer = sch.get(copy).writes[0].buffer
     shape = [extent.value if isinstance(extent, IntImm) else None for extent in buffer.shape]
