@@ -21,9 +21,16 @@ LIGHT: Final = re.compile(
 )
 """Whole networks; their convolutions take seconds to minutes each."""
 
+UNDEFINED: Final = re.compile(r"test_cast(like)?_FLOAT(16)?_to_U?INT[24](_expanded)?$")
+"""Floats beyond the integers' range, which the standard leaves undefined.
+
+What the suite expects of them is what the installed ml_dtypes does: version 0.5 keeps the low
+bits, as weft does, 0.7 gives 0.
+"""
+
 
 def suite_cases(pattern: str = "") -> dict[str, Callable[[], None]]:
-    """The suite's cases for the CPU by name (without ``_cpu``), those that match a pattern."""
+    """The suite's cases for the CPU whose results are defined, by name (without ``_cpu``)."""
     import onnx.backend.test
 
     wanted = re.compile(pattern)
@@ -34,7 +41,8 @@ def suite_cases(pattern: str = "") -> dict[str, Callable[[], None]]:
     for case_class in runner.test_cases.values():
         for name in dir(case_class):
             short = name.removesuffix("_cpu")
-            if short != name and name.startswith("test_") and wanted.search(short):
+            of_cpu = short != name and name.startswith("test_")
+            if of_cpu and wanted.search(short) and not UNDEFINED.match(short):
                 found[short] = _bound(case_class, name)
     return dict(sorted(found.items()))
 

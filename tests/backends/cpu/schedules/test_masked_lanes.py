@@ -133,9 +133,9 @@ def test_rows_of_any_length_end_in_vectors_with_lanes_masked(name, dtype, target
     if dtype == "int32" and name == "resized by floats":
         pytest.skip("halves between two integers are rounded by the last bit of a sum")
     tensors = [x, ANY[name](x)]
-    made = scheduled(tensors, target)
+    made, rng = scheduled(tensors, target), np.random.default_rng(3)
     for rows, width in ((2, 1), (1, 7), (3, 16), (2, 21), (1, 0)):
-        given = (RNG.normal(size=(rows, 2, width)) * 50).astype(dtype)
+        given = (rng.normal(size=(rows, 2, width)) * 50).astype(dtype)
         extents = {N: tir.IntImm("int64", rows), W: tir.IntImm("int64", width)}
         sizes = [tir.stmt_functor.substitute(size, extents) for size in tensors[1].shape]
         shape = [int(Analyzer().simplify(size)) for size in sizes]
@@ -145,7 +145,8 @@ def test_rows_of_any_length_end_in_vectors_with_lanes_masked(name, dtype, target
         native = [weft.nd.array(given), weft.nd.array(results[2])]
         weft.build(made, "llvm")["main"](*native)
         for result in (results[1], native[1].numpy()):
-            np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=1e-5)
+            # Numbers of size 50 cancel: the error is as large as theirs.
+            np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=50 * 1e-5)
 
 
 @pytest.mark.parametrize("name", ["resized", "turned"])
