@@ -107,6 +107,49 @@ def test_rows_of_unknown_number_count_as_a_few(becomes):
     becomes(PrefetchNextIteration(), before, expected)
 
 
+def rows_of_any_number(depth):
+    """Tiles of eight rows and 48 columns, of which only the run tells how many there are."""
+
+    @T.prim_func
+    def func(pa: T.handle, b: T.Buffer((3, depth, 4, 48), "float32"), pc: T.handle):
+        n = T.int32()
+        a = T.match_buffer(pa, (n, 8, depth, 4))
+        c = T.match_buffer(pc, (n, 8, 3, 48))
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(n):
+                for k in range(depth):
+                    for u in T.unroll(4):
+                        for v in T.unroll(8):
+                            for x in T.vectorized(48):
+                                c[r, v, j, x] = c[r, v, j, x] + a[r, v, k, u] * b[j, k, u, x]
+
+    return func
+
+
+@pytest.mark.parametrize(
+    ("depth", "rows", "missing"),
+    [(48, 1, 288), (48, 2, 0), (48, 3, 0), (48, 4, 0), (48, 9, 0), (49, 2, 0), (50, 3, 0)],
+)
+def test_few_rows_of_unknown_number_fetch_a_whole_panel_too(depth, rows, missing):
+    func = lowered(rows_of_any_number(depth))
+    calls = [call for call in collect(func.body, Call) if is_call(call, "prefetch")]
+    assert len(calls) == 6  # while a step of 96 products is computed
+    loops = {loop.loop_var.name: loop.loop_var for loop in collect(func.body, For)}
+    (n,) = func.buffer_map[func.params[0]].shape[:1]
+    places = [
+        tuple(
+            int(Analyzer().simplify(substitute(index, {n: rows, **dict(zip(steps, at, strict=True))})))
+            for index in call.args[0].indices
+        )
+        for at in np.ndindex(1, rows, depth)
+        for steps in [[loops[name] for name in "jrk"]]
+        for call in calls
+    ]
+    lines = {(1, k, u, x) for k in range(depth) for u in range(4) for x in (0, 16, 32)}
+    assert len(lines - {*places}) == missing
+    assert {*places} <= lines
+
+
 def test_of_a_panel_that_is_converted_the_narrow_one_is_asked_for(becomes):
     @T.prim_func
     def before(

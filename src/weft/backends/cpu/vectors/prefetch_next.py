@@ -15,6 +15,14 @@ After, with lines of 16 elements, the loop over ``k`` starts with
 one run of memory, and two values of ``r`` prefetch half of it each, one line after the other. Of a
 panel that is none, they prefetch one of the two lines of each row.
 
+Where only the run tells how often ``r`` runs (``n`` times), one instruction more for each step lets
+both few and many values of ``r`` fetch the whole panel: of 2048 lines, one half each if there are
+two (``n < 3``), else one third each. In the latter case the third instruction repeats the first::
+
+    each = T.Select(n < 3, 3, 2)   # for 384 steps in a run of 2048 lines, whose halves have 1024
+    start = T.min(r, T.Select(n < 3, 1, 2)) * each * 384 + k * each
+    start, start + 1, start + T.Select(n < 3, 2, 0)   # the lines of a step
+
 Without this pass the processor waits for a panel, computes with it, waits for the next one, and so
 on: hardware prefetches only within a page, and not past the end of a panel (Mowry, Lam and Gupta,
 "Design and Evaluation of a Compiler Algorithm for Prefetching", 1992).
@@ -23,7 +31,7 @@ on: hardware prefetches only within a page, and not past the end of a panel (Mow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,9 +42,8 @@ from weft.ir.node import expect
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
-from weft.tir.expr import Call, Cast, Var
+from weft.tir.expr import Call, Cast, Select, Var
 from weft.tir.function import PrimFunc
-from weft.tir.size_hints import likely_size, size_hints_of
 from weft.tir.stmt import BufferStore, Evaluate, For, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
@@ -49,21 +56,23 @@ _SECOND_CACHE: Final = 2
 _AT_ONCE: Final = 4
 """The most lines prefetched at a time: more would wait for each other, and loads for them."""
 _RUNS: Final = 12
-"""Among how many runs a panel is shared out, at least, where only the run tells how many there are.
-With fewer runs a part of it is not prefetched; with more, the last ones prefetch nothing new."""
+"""How many runs are assumed where only the run tells, to choose the loop in which prefetches stand:
+a loop of few steps, each of which has room for several."""
+_FEW: Final = 2
+"""So many runs, if only the run tells how many there are, share out a panel among themselves. If
+there are more, that many and another one do, and those after them prefetch nothing new."""
+_PRODUCTS: Final = 16
+"""Multiply-adds of a line's elements in the time in which a line comes from memory."""
 
 
 class _Prefetches(StmtMutator):
-    def __init__(self, hints: Mapping[str, int]) -> None:
-        self.hints = hints
-
     def visit_For(self, loop: For) -> For:
         inner: For = self.visit_default(loop)
         if PREFETCH_NEXT not in inner.annotations:
             return inner
         rest = {key: value for key, value in inner.annotations.items() if key != PREFETCH_NEXT}
         plain = inner.with_(annotations=rest)
-        finder = _Reductions(plain, self.hints)
+        finder = _Reductions(plain)
         finder.visit(plain.body)
         if not finder.found:
             return plain
@@ -91,8 +100,8 @@ class _Reductions(Visitor):
     what is copied is prefetched.
     """
 
-    def __init__(self, loop: For, hints: Mapping[str, int]) -> None:
-        self.loop, self.hints = loop, hints
+    def __init__(self, loop: For) -> None:
+        self.loop = loop
         self.around: list[For] = []
         self.copies: dict[int, tuple[Sequence[PrimExpr], BufferLoad, set[Var]]] = {}
         """``id`` of a buffer -> the indices at which it is stored, the load that is stored, and the
@@ -121,8 +130,7 @@ class _Reductions(Visitor):
         steps = [place for place in steps if self.around[place].loop_var in used]
         for load in loads:
             if load.buffer is not store.buffer:
-                fetches = _prefetches_of(load, self.loop, self.around, steps, self.hints)
-                for var, prefetch in fetches:
+                for var, prefetch in _prefetches_of(load, self.loop, self.around, steps):
                     self.found.setdefault(var, []).append(prefetch)
 
     def origin(self, load: BufferLoad) -> BufferLoad:
@@ -151,11 +159,7 @@ class _Axis:
 
 
 def _prefetches_of(
-    load: BufferLoad,
-    loop: For,
-    around: Sequence[For],
-    steps: Sequence[int],
-    hints: Mapping[str, int],
+    load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
 ) -> list[tuple[Var, Stmt]]:
     """The prefetches of one operand, each with the variable of the loop in which it belongs.
 
@@ -166,7 +170,7 @@ def _prefetches_of(
     steps = [place for place in steps if around[place].loop_var in own]
     if loop.loop_var not in own or not steps or load.buffer.scope() == "local":
         return []
-    again, depth = _runs(around[: steps[0]], hints), _axes([around[place] for place in steps])
+    again, depth = _runs(around[: steps[0]]), _axes([around[place] for place in steps])
     tail = _axes([other for other in around[steps[-1] + 1 :] if other.loop_var in own])
     if not again or not depth or not tail or _count(again) < 2:
         return []
@@ -180,10 +184,9 @@ def _prefetches_of(
     if len(tail) == 1:
         panel = _in_memory_order(load, panel)
     # Else it has several blocks of columns, each of which is a run of memory by itself.
-    each = -(-_count(panel) // _count([*again, *inside]))
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
     fetches: list[tuple[Var, Stmt]] = []
-    for number in _lines(again, inside, _count(panel), each):
+    for number in _lines(again, inside, _count(panel), _most_lines(around, inside, line)):
         mapping: dict[Any, Any] = {loop.loop_var: following}
         for axis, place in zip(panel, _apart(number, panel), strict=True):
             here = place * line if axis.loop is last else place
@@ -191,6 +194,17 @@ def _prefetches_of(
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
         fetches.append((inside[-1].loop.loop_var, fetch))
     return fetches
+
+
+def _most_lines(around: Sequence[For], inside: Sequence[_Axis], line: int) -> int:
+    """How many lines of ``line`` elements come from memory while a step is computed, at least one.
+
+    ``inside`` are the loops over steps; the loops of ``around`` that follow them are a step's.
+    """
+    loops = [loop.loop_var for loop in around]
+    within = around[loops.index(inside[-1].loop.loop_var) + 1 :]
+    elements = _count([axis for loop in within for axis in _axes([loop])])
+    return max(elements // (line * _PRODUCTS), 1)
 
 
 def _level(again: Sequence[_Axis], depth: Sequence[_Axis], tail: Sequence[_Axis]) -> int:
@@ -208,15 +222,24 @@ def _level(again: Sequence[_Axis], depth: Sequence[_Axis], tail: Sequence[_Axis]
 
 
 def _lines(
-    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int, each: int
+    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int, most: int
 ) -> Iterator[PrimExpr]:
-    """The numbers of the ``each`` lines, of ``lines`` in all, that an iteration prefetches.
+    """The numbers of the lines, of ``lines`` in all, that an iteration prefetches.
 
     ``again`` are the loops of the runs, each of which takes a share of lines that follow each
-    other, and ``steps`` those of the reduction. Runs after the last share take that one again: if
-    shares are whole, this needs only the number of the run, which stays the same in all steps.
+    other, and ``steps`` those of the reduction. Runs after the last share take that one again. If
+    only the run tells how many runs there are, an iteration prefetches at most ``most`` lines.
     """
-    around, inside = list(again), list(steps)
+    if all(isinstance(axis.loop.extent, IntImm) for axis in again):
+        return _of_known_runs(again, steps, lines)
+    return _of_unknown_runs(again, steps, lines, most)
+
+
+def _of_known_runs(
+    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int
+) -> Iterator[PrimExpr]:
+    """If shares are whole, this needs only the number of the run, the same in all steps."""
+    around, inside, each = list(again), list(steps), -(-lines // _count([*again, *steps]))
     while inside and lines % (each * _count(inside)):
         around.append(inside.pop(0))
     share = each * _count(inside)
@@ -225,6 +248,28 @@ def _lines(
         start = start + _number(inside) * each
     for part in range(each):
         yield start + part if lines % each == 0 else op.min(start + part, lines - 1)
+
+
+def _of_unknown_runs(
+    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int, most: int
+) -> Iterator[PrimExpr]:
+    """Few runs and many have the same instructions; what few runs need more of repeats others."""
+    unknown = [axis for axis in again if not isinstance(axis.loop.extent, IntImm)]
+    number, inside = math.prod([axis.loop.extent for axis in unknown]), _count(steps)
+    known = inside * _count([axis for axis in again if axis not in unknown])
+    few, many = [min(-(-lines // (known * runs)), most) for runs in (_FEW, _FEW + 1)]
+
+    def chosen(of_few: int, of_many: int) -> PrimExpr:
+        values = [op.const(value, steps[0].loop.loop_var.dtype) for value in (of_few, of_many)]
+        return Select(number <= _FEW, *values) if of_few != of_many else values[0]
+
+    last = chosen(*[-(-lines // (each * inside)) - 1 for each in (few, many)])
+    each = chosen(few, many)
+    start = op.min(_number(again), last) * (each * inside) + _number(steps) * each
+    is_whole = all(lines % (size * inside) == 0 for size in (few, many))
+    for part in range(few):
+        line = start + part if part < many else start + chosen(many, 0) + (part - many)
+        yield line if is_whole else op.min(line, lines - 1)
 
 
 def _in_memory_order(load: BufferLoad, axes: list[_Axis]) -> list[_Axis]:
@@ -263,18 +308,15 @@ def _axes(loops: Sequence[For]) -> list[_Axis]:
     return axes if len(axes) == len(loops) else []
 
 
-def _runs(loops: Sequence[For], hints: Mapping[str, int]) -> list[_Axis]:
-    """The loops of the runs as axes.
-
-    The innermost of unknown extent counts as ``_RUNS`` runs, or more where a size hint says so.
-    """
+def _runs(loops: Sequence[For]) -> list[_Axis]:
+    """The loops of the runs as axes; the innermost of unknown extent counts as ``_RUNS`` runs."""
     axes: list[_Axis] = []
     assumed = _RUNS
     for loop in reversed(loops):
         if isinstance(loop.extent, IntImm):
             axes.insert(0, _Axis(loop, loop.extent.value))
             continue
-        axes.insert(0, _Axis(loop, max(likely_size(loop.extent, hints) or 1, assumed)))
+        axes.insert(0, _Axis(loop, assumed))
         assumed = 1
     return axes
 
@@ -303,7 +345,7 @@ def _apart(number: PrimExpr, axes: Sequence[_Axis]) -> list[PrimExpr]:
 
 def prefetch_next_iterations(func: PrimFunc) -> PrimFunc:
     """Insert the prefetches that the annotated loops of a function ask for."""
-    return rewrite_body(func, _Prefetches(size_hints_of(func)))
+    return rewrite_body(func, _Prefetches())
 
 
 def PrefetchNextIteration() -> Pass:  # noqa: N802 - named as its neighbours are
