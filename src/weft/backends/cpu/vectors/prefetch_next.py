@@ -181,14 +181,19 @@ def _prefetches_of(
     tail[-1] = _Axis(last, -(-tail[-1].size // line))
     inside = depth[: _level(again, depth, tail)]
     panel = [*tail, *depth[len(inside) :], *inside]
-    if len(tail) == 1:
-        panel = _in_memory_order(load, panel)
-    # Else it has several blocks of columns, each of which is a run of memory by itself.
+    # A panel of several blocks of columns is no run of memory, though each block may be one.
+    run = _in_memory_order(load, panel) if len(tail) == 1 else None
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
     fetches: list[tuple[Var, Stmt]] = []
-    for number in _lines(again, inside, _count(panel), _most_lines(around, inside, line)):
+    if run is None or all(isinstance(axis.loop.extent, IntImm) for axis in again):
+        numbers = _of_known_runs(again, inside, _count(panel))
+    else:
+        most = _most_lines(around, inside, line)
+        numbers = _of_unknown_runs(again, inside, _count(panel), most)
+    for number in numbers:
         mapping: dict[Any, Any] = {loop.loop_var: following}
-        for axis, place in zip(panel, _apart(number, panel), strict=True):
+        axes = panel if run is None else run
+        for axis, place in zip(axes, _apart(number, axes), strict=True):
             here = place * line if axis.loop is last else place
             mapping[axis.loop.loop_var] = axis.loop.min + op.cast(axis.loop.loop_var.dtype, here)
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
@@ -221,24 +226,15 @@ def _level(again: Sequence[_Axis], depth: Sequence[_Axis], tail: Sequence[_Axis]
     return level
 
 
-def _lines(
-    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int, most: int
+def _of_known_runs(
+    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int
 ) -> Iterator[PrimExpr]:
     """The numbers of the lines, of ``lines`` in all, that an iteration prefetches.
 
     ``again`` are the loops of the runs, each of which takes a share of lines that follow each
-    other, and ``steps`` those of the reduction. Runs after the last share take that one again. If
-    only the run tells how many runs there are, an iteration prefetches at most ``most`` lines.
+    other, and ``steps`` those of the reduction. Runs after the last share take that one again: if
+    shares are whole, this needs only the number of the run, which stays the same in all steps.
     """
-    if all(isinstance(axis.loop.extent, IntImm) for axis in again):
-        return _of_known_runs(again, steps, lines)
-    return _of_unknown_runs(again, steps, lines, most)
-
-
-def _of_known_runs(
-    again: Sequence[_Axis], steps: Sequence[_Axis], lines: int
-) -> Iterator[PrimExpr]:
-    """If shares are whole, this needs only the number of the run, the same in all steps."""
     around, inside, each = list(again), list(steps), -(-lines // _count([*again, *steps]))
     while inside and lines % (each * _count(inside)):
         around.append(inside.pop(0))
@@ -253,7 +249,11 @@ def _of_known_runs(
 def _of_unknown_runs(
     again: Sequence[_Axis], steps: Sequence[_Axis], lines: int, most: int
 ) -> Iterator[PrimExpr]:
-    """Few runs and many have the same instructions; what few runs need more of repeats others."""
+    """The same where only the run tells how many runs there are: at most ``most`` lines.
+
+    Few runs and many have the same instructions. Those that only few need repeat others in many.
+    This is cheap if lines follow each other in memory: their places are sums.
+    """
     unknown = [axis for axis in again if not isinstance(axis.loop.extent, IntImm)]
     number, inside = math.prod([axis.loop.extent for axis in unknown]), _count(steps)
     known = inside * _count([axis for axis in again if axis not in unknown])
@@ -272,11 +272,10 @@ def _of_unknown_runs(
         yield line if is_whole else op.min(line, lines - 1)
 
 
-def _in_memory_order(load: BufferLoad, axes: list[_Axis]) -> list[_Axis]:
-    """Axes of a panel, outermost first, as its lines lie in memory if it is one run of memory.
+def _in_memory_order(load: BufferLoad, axes: Sequence[_Axis]) -> list[_Axis] | None:
+    """Axes of a panel, outermost first, as its lines lie in memory; None if they are no run of it.
 
-    The processor goes on by itself where lines are asked for one after the other. The axes of other
-    panels stay in the order given.
+    The processor goes on by itself where lines are asked for one after the other.
     """
     steps = {axis.loop.loop_var: _step(load, axis.loop.loop_var) for axis in axes}
     run = 1
@@ -284,7 +283,7 @@ def _in_memory_order(load: BufferLoad, axes: list[_Axis]) -> list[_Axis]:
     for axis in ordered:
         size = expect(axis.loop.extent, IntImm).value
         if size > 1 and steps[axis.loop.loop_var] != run:
-            return axes
+            return None
         run *= size
     return ordered[::-1]
 
