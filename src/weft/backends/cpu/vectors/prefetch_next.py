@@ -158,6 +158,35 @@ class _Axis:
         return self.loop.loop_var - self.loop.min
 
 
+@dataclass(frozen=True)
+class _Panel:
+    """The lines of a panel.
+
+    ``axes``, the outermost first, count the elements of one run of memory, or the rows and the
+    lines of each row of any other panel.
+    """
+
+    axes: Sequence[_Axis]
+    width: int
+    """How many elements a place along the columns stands for."""
+    line: int
+    """How many places, counted along all axes, a line has."""
+
+    @property
+    def lines(self) -> int:
+        """How many lines it has."""
+        return -(-_count(self.axes) // self.line)
+
+    def places(self, number: PrimExpr, columns: _Axis) -> dict[Var, PrimExpr]:
+        """The values of the loop variables where a line begins."""
+        values: dict[Var, PrimExpr] = {}
+        for axis, place in zip(self.axes, _apart(number * self.line, self.axes), strict=True):
+            here = place * self.width if axis.loop is columns.loop else place
+            var = axis.loop.loop_var
+            values[var] = axis.loop.min + op.cast(var.dtype, here)
+        return values
+
+
 def _prefetches_of(
     load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
 ) -> list[tuple[Var, Stmt]]:
@@ -177,39 +206,35 @@ def _prefetches_of(
     if any(axis.loop.loop_var in own for axis in again):
         return []
     line = max(CACHE_LINE * 8 // load.dtype.bits, 1)
-    last = tail[-1].loop
-    tail[-1] = _Axis(last, -(-tail[-1].size // line))
-    inside = depth[: _level(again, depth, tail)]
-    panel = [*tail, *depth[len(inside) :], *inside]
+    in_lines = [*tail[:-1], _Axis(tail[-1].loop, -(-tail[-1].size // line))]
+    inside = depth[: _level(again, depth, in_lines)]
+    rest = [*depth[len(inside) :], *inside]
     # A panel of several blocks of columns is no run of memory, though each block may be one.
-    run = _in_memory_order(load, panel) if len(tail) == 1 else None
+    run = _in_memory_order(load, [*tail, *rest]) if len(tail) == 1 else None
+    panel = _Panel(run, 1, line) if run else _Panel([*in_lines, *rest], line, 1)
+    is_known = all(isinstance(axis.loop.extent, IntImm) for axis in again)
+    if run is None or is_known or panel.lines % _count(inside):
+        numbers = _of_known_runs(again, inside, panel.lines)
+    else:
+        numbers = _of_unknown_runs(again, inside, panel.lines, _most_lines(around, inside, line))
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
     fetches: list[tuple[Var, Stmt]] = []
-    if run is None or all(isinstance(axis.loop.extent, IntImm) for axis in again):
-        numbers = _of_known_runs(again, inside, _count(panel))
-    else:
-        most = _most_lines(around, inside, line)
-        numbers = _of_unknown_runs(again, inside, _count(panel), most)
     for number in numbers:
-        mapping: dict[Any, Any] = {loop.loop_var: following}
-        axes = panel if run is None else run
-        for axis, place in zip(axes, _apart(number, axes), strict=True):
-            here = place * line if axis.loop is last else place
-            mapping[axis.loop.loop_var] = axis.loop.min + op.cast(axis.loop.loop_var.dtype, here)
+        mapping: dict[Any, Any] = {loop.loop_var: following, **panel.places(number, tail[-1])}
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
         fetches.append((inside[-1].loop.loop_var, fetch))
     return fetches
 
 
 def _most_lines(around: Sequence[For], inside: Sequence[_Axis], line: int) -> int:
-    """How many lines of ``line`` elements come from memory while a step is computed, at least one.
+    """How many lines of ``line`` elements come from memory while a step is computed: one or a few.
 
     ``inside`` are the loops over steps; the loops of ``around`` that follow them are a step's.
     """
     loops = [loop.loop_var for loop in around]
     within = around[loops.index(inside[-1].loop.loop_var) + 1 :]
     elements = _count([axis for loop in within for axis in _axes([loop])])
-    return max(elements // (line * _PRODUCTS), 1)
+    return min(max(elements // (line * _PRODUCTS), 1), 2 * _AT_ONCE)
 
 
 def _level(again: Sequence[_Axis], depth: Sequence[_Axis], tail: Sequence[_Axis]) -> int:
@@ -252,24 +277,32 @@ def _of_unknown_runs(
     """The same where only the run tells how many runs there are: at most ``most`` lines.
 
     Few runs and many have the same instructions. Those that only few need repeat others in many.
-    This is cheap if lines follow each other in memory: their places are sums.
+    Each step has equally many lines, so that their places are sums if the panel is a run of memory.
     """
     unknown = [axis for axis in again if not isinstance(axis.loop.extent, IntImm)]
     number, inside = math.prod([axis.loop.extent for axis in unknown]), _count(steps)
-    known = inside * _count([axis for axis in again if axis not in unknown])
-    few, many = [min(-(-lines // (known * runs)), most) for runs in (_FEW, _FEW + 1)]
+    known, share = _count([axis for axis in again if axis not in unknown]), lines // inside
+    few, many = [_part(share, known * runs, most) for runs in (_FEW, _FEW + 1)]
 
     def chosen(of_few: int, of_many: int) -> PrimExpr:
         values = [op.const(value, steps[0].loop.loop_var.dtype) for value in (of_few, of_many)]
         return Select(number <= _FEW, *values) if of_few != of_many else values[0]
 
-    last = chosen(*[-(-lines // (each * inside)) - 1 for each in (few, many)])
-    each = chosen(few, many)
+    each, last = chosen(few, many), chosen(share // few - 1, share // many - 1)
     start = op.min(_number(again), last) * (each * inside) + _number(steps) * each
-    is_whole = all(lines % (size * inside) == 0 for size in (few, many))
     for part in range(few):
-        line = start + part if part < many else start + chosen(many, 0) + (part - many)
-        yield line if is_whole else op.min(line, lines - 1)
+        yield start + part if part < many else start + chosen(many, 0) + (part - many)
+
+
+def _part(share: int, runs: int, most: int) -> int:
+    """The lines of ``share`` that each of ``runs`` takes: a divisor of it, at most ``most``.
+
+    >>> _part(12, 2, 8), _part(12, 3, 8), _part(12, 2, 5), _part(10, 3, 8)
+    (6, 4, 4, 5)
+    """
+    divisors = [part for part in range(1, share + 1) if share % part == 0]
+    enough = [part for part in divisors if part * runs >= share]
+    return max([part for part in divisors if part <= min(enough[0], most)])
 
 
 def _in_memory_order(load: BufferLoad, axes: Sequence[_Axis]) -> list[_Axis] | None:
