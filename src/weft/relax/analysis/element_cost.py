@@ -23,8 +23,8 @@ from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT
 from weft.tir.lowering.decompose_math import FLOAT32, FLOAT64
 from weft.tir.stmt import BufferStore
 
-SYMBOL: Final = 64
-"""What a symbolic extent counts as."""
+SYMBOL: Final = 256
+"""What a symbolic extent counts as: the side of an image, of whose features a sixteenth is left."""
 VECTOR, CALLED, ARITHMETIC = 1.0, 12.0, 0.1
 """Nanoseconds of a function of float32 that is computed in vectors, of one that the C library
 computes number by number, and of an arithmetic operation: orders of magnitude."""

@@ -28,7 +28,8 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Select, Var, is_call
+from weft.tir.constant import is_const_int
+from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Min, Select, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,
@@ -37,6 +38,7 @@ from weft.tir.stmt import (
     For,
     ForKind,
     IfThenElse,
+    LetStmt,
     Stmt,
     While,
     seq,
@@ -115,6 +117,8 @@ class _Partition(StmtOnlyMutator):
         self.analyzer = Analyzer()
         self.hinted: set[int] = set()
         self.whole: set[int] = set()
+        self.around: list[For] = []
+        """The loops around the statement, the innermost last."""
         self.growth = GROWTH
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
@@ -142,7 +146,46 @@ class _Partition(StmtOnlyMutator):
             done = self.partitioned(loop)
             if done is not None:
                 return done
-        return loop.with_(body=self.visit(loop.body))
+        self.around.append(loop)
+        body = self.visit(loop.body)
+        self.around.pop()
+        return loop.with_(body=body)
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        """A tile that begins where a let says gets a branch: does it lie inside with all it reads?
+
+        ``for v in range(8): if 1 <= b + v: S`` becomes ``if 1 <= b: for v in range(8): S`` and
+        else what it was, for ``b = T.min(i * 8, w - 8)`` in a loop over ``i``. So do the rows that
+        loops around stand for, but not windows of rows, which other loops move.
+        """
+        if not self.settings.guarded or not self.begins_tile(let):
+            return self.visit_default(let)
+        body, tests = let.body, []
+        for var in (let.var, *[loop.loop_var for loop in reversed(self.around)]):
+            finder = ConditionFinder(var, self.settings, False, self.analyzer)
+            finder.visit(body)
+            everywhere = IntervalSet(neg_inf(), pos_inf())
+            inside, conditions = self.agreed(finder.found, everywhere, True, False)
+            if inside is None or are_large([inside.min_value, inside.max_value], BOUND_NODES):
+                continue
+            tests += bounds_of(var, inside)
+            body = _Decide(conditions, True).visit(body)
+        self.growth -= len(collect(let.body, (BufferStore, Evaluate))) if tests else 0
+        if not tests or self.growth < 0:
+            return self.visit_default(let)
+        outside = self.visit(redefined(let.body))
+        return let.with_(body=IfThenElse(op.all(*tests), self.visit(body), outside))
+
+    def begins_tile(self, let: LetStmt) -> bool:
+        """Whether a variable is where the tiles of the loop around begin, the first one at 0.
+
+        The last one may begin earlier, so that it ends where the axis does (ShiftTiles).
+        """
+        if not self.around or not isinstance(let.value, Min):
+            return False
+        first = {self.around[-1].loop_var: self.around[-1].min}
+        sides = let.value.a, let.value.b
+        return any(is_const_int(self.analyzer.simplify(substitute(s, first)), 0) for s in sides)
 
     def unhinted(self, loop: For) -> For:
         """The loop without its hint; its variable is added to ``hinted`` or ``whole``."""
@@ -360,6 +403,13 @@ class _Partition(StmtOnlyMutator):
 
     def is_unit(self, extent: PrimExpr) -> bool:
         return self.analyzer.can_prove(EQ(extent, fold.const(extent.dtype, 1)))
+
+
+def bounds_of(var: Var, inside: IntervalSet) -> list[PrimExpr]:
+    """The tests that a variable lies in an interval."""
+    low, high = inside.min_value, inside.max_value
+    at_least = [] if low is neg_inf() else [GE(var, low)]
+    return [*at_least, *([] if high is pos_inf() else [LE(var, high)])]
 
 
 class _Forget(StmtMutator):

@@ -122,6 +122,20 @@ def marks(size, value):
     )
 
 
+def test_large_tiles_of_many_statements_go_without_the_second_size():
+    """Five statements in tiles of 29, 15, 8, 4, 2 and 1 elements would be 150 more stores."""
+    statement = "x[o * 29 + v] = x[o * 29 + v] + T.float32(1)"
+    text = MARKS.replace("LAST", "28").replace("SIZE", "29")
+    text = text.replace("x[o * 29 + v] = VALUE", "\n                ".join([statement] * 5))
+    shifted = ShiftTiles()(weft.IRModule({"main": from_source(text)}))["main"]
+    written = [each for each in range(1, 30) if f"T.unroll(T.int64({each}))" in shifted.script()]
+    assert written == [1, 2, 4, 8, 29]
+    for n in (0, 1, 13, 28, 29, 48, 60):
+        result = np.arange(n, dtype="float32")
+        interp.run(shifted, result, np.zeros(n, "float32"))
+        np.testing.assert_array_equal(result, np.arange(n, dtype="float32") + 5)
+
+
 @pytest.mark.parametrize("size", [6, 9, 14])
 def test_an_axis_gets_the_tiles_that_take_the_least_time(size):
     shifted = ShiftTiles()(weft.IRModule({"main": marks(size, "count[o * SIZE + v]")}))["main"]

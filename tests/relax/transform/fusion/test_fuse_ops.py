@@ -257,6 +257,33 @@ def test_what_a_resize_reads_once_or_of_few_pixels_is_fused():
     assert nearest == small == "fused_relu_resize2d"
 
 
+def test_features_of_an_image_of_any_size_are_resized_one_axis_after_the_other():
+    h, w = weft.tir.Var("h", "int64"), weft.tir.Var("w", "int64")
+    bb = relax.BlockBuilder()
+    features = [1, 128, weft.tir.floordiv(h, 16), weft.tir.floordiv(w, 16)]
+    x = relax.Var("x", relax.TensorStructInfo(features, "float32"))
+    image = relax.Var("image", relax.TensorStructInfo((h, w), "float32"))
+    tables = [
+        relax.Var(f"{kind}{name}", relax.TensorStructInfo([weft.tir.floordiv(side, 8), 2], dtype))
+        for name, side in (("h", h), ("w", w))
+        for kind, dtype in (("places", "int64"), ("weights", "float32"))
+    ]
+    with bb.function("main", [x, image, *tables]):
+        with bb.dataflow():
+            rows = bb.emit(relax.op.image.weighted_taps(x, *tables[:2], axis=2))
+            gv = bb.emit_output(relax.op.image.weighted_taps(rows, *tables[2:], axis=3))
+        bb.emit_func_output(gv)
+    before = kernels(bb.get())
+    after = FuseTIR()(FuseOps()(before))
+    places = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
+    weights = RNG.uniform(size=(4, 2)).astype("float32")
+    arrays = [RNG.uniform(size=(1, 128, 2, 2)).astype("float32"), np.zeros((32, 32), "float32")]
+    results = [run(mod, *arrays, places, weights, places, weights)[0] for mod in (after, before)]
+    np.testing.assert_allclose(*results, rtol=1e-6)
+    names = [gvar.name_hint for gvar in after.functions if gvar.name_hint != "main"]
+    assert sorted(names) == ["weighted_taps", "weighted_taps1"]
+
+
 def test_parts_of_a_concatenation_are_read_one_at_a_time():
     """Each element is of one of the parts, so nothing is computed again."""
 

@@ -82,6 +82,8 @@ GROWTH: Final = 128
 """Stores in unrolled tiles that the pass may add to a function."""
 _CUT: Final = 6
 """Tiles of so many elements are cut into smaller ones before single elements."""
+_MANY_SIZES: Final = 5
+"""Of more sizes of tiles than these the second can be left out: the third has eight elements."""
 _BESIDE: Final = 2
 """What a tile takes beside its elements, in the time of elements."""
 
@@ -232,12 +234,11 @@ class _Shift(StmtOnlyMutator):
         tiles = _tiles_of(loop, self.analyzer)
         if tiles is None:
             return loop.with_(body=self.visit(loop.body))
-        sizes = _sizes(tiles)
-        copies = len(sizes) - 1 if tiles.is_vector else sum(sizes[1:])
-        stores = len(collect(loop.body, BufferStore)) * copies
-        if stores > self.growth:
+        stores = len(collect(loop.body, BufferStore))
+        sizes = _affordable(tiles, self.growth // max(stores, 1))
+        if not sizes:
             return loop.with_(body=self.visit(loop.body))
-        self.growth -= stores
+        self.growth -= stores * _copies(tiles, sizes)
         arrange = _arrangement(tiles)
         if isinstance(tiles.extent, Var):
             return self.visit(arrange(tiles, sizes))
@@ -292,6 +293,19 @@ def _sizes(tiles: _Tiles) -> list[int]:
     if tiles.is_vector:
         return [tiles.size, *[lanes for lanes in (16, 4) if lanes < tiles.size], 1]
     return tile_sizes(tiles.size)
+
+
+def _affordable(tiles: _Tiles, most: int) -> list[int]:
+    """The sizes of tiles that take at most ``most`` copies: of large tiles, without the second."""
+    sizes = _sizes(tiles)
+    if _copies(tiles, sizes) > most and len(sizes) > _MANY_SIZES:
+        del sizes[1]
+    return sizes if _copies(tiles, sizes) <= most else []
+
+
+def _copies(tiles: _Tiles, sizes: Sequence[int]) -> int:
+    """How many copies of the body's statements all tiles but the largest are."""
+    return len(sizes) - 1 if tiles.is_vector else sum(sizes[1:])
 
 
 def _arrangement(tiles: _Tiles) -> Callable[[_Tiles, Sequence[int]], Stmt]:
