@@ -61,6 +61,10 @@ TOKENS: Final = [Input(shape, below=30522) for shape in ((1, 128), (1, 17), (2, 
 DYNAMIC_NETWORKS: Final = (
     DynamicNetwork("MLP, batch", "mlp", {0: "n"}, [Input((n, 784)) for n in (1, 16, 250)]),
     DynamicNetwork("ResNet-18, batch", "resnet18", {0: "n"}, BATCHES),
+    DynamicNetwork(
+        "ResNet-18, height and width", "resnet18", {2: "h", 3: "w"},
+        images((1, 224, 224), (1, 160, 250)),
+    ),
     DynamicNetwork("MobileNetV2, batch", "mobilenet_v2", {0: "n"}, BATCHES),
     DynamicNetwork(
         "SqueezeNet, height and width", "squeezenet1_1", {2: "h", 3: "w"},

@@ -8,7 +8,8 @@ bounds are cut only with a hint or with the option ``partition_const_loop``.
 The lowering pipeline runs ``partition_guarded``, which shares this code with other rules:
 
 - Every branch and every ``T.if_then_else`` is considered.
-- A parallel loop is not cut; its body becomes a branch on the loop variable.
+- A parallel loop is not cut; its body becomes a branch on the loop variable. So does that of a tile
+  which begins where a let says (ShiftTiles).
 - A loop is left alone if its hint is 0, or if VectorizeLoop will mask its lanes.
 - The growth of the code is bounded.
 """
