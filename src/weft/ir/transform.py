@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
@@ -32,9 +32,14 @@ from weft.support.errors import PassError
 from weft.support.events import happened
 from weft.support.garbage import rare_collections
 from weft.support.parameters import mismatch
+from weft.support.recursion import deep_recursion
 from weft.support.registration import refuse_second
 from weft.support.scopes import Scopes
 
+P = ParamSpec("P")
+Subject = TypeVar("Subject")
+Result = TypeVar("Result")
+SomePass = TypeVar("SomePass")
 Decorated = Callable[..., Any]
 """What the decorators of passes take: a function, or a class with a method."""
 
@@ -411,6 +416,43 @@ def function_pass_decorator(kind: type, method: str = "transform_function") -> A
         return _decorator(pass_func, opt_level, name, required, traceable, make, method)
 
     return decorator
+
+
+def pass_constructor(
+    name: str,
+    function: Callable[Concatenate[Subject, P], Result],
+    as_pass: Callable[[Callable[[Subject], Result]], SomePass],
+) -> Callable[P, SomePass]:
+    """The function of that name which makes a pass of ``function``, a recursive walk.
+
+    It takes the arguments of ``function`` after the first, and has its docstring. ``as_pass`` makes
+    the pass from the function of what is walked alone.
+    """
+    walk, signature = deep_recursion(function), inspect.signature(function)
+    options = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    def construct(*args: P.args, **kwargs: P.kwargs) -> SomePass:
+        try:
+            options.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}() {error}") from None
+        return as_pass(lambda subject: walk(subject, *args, **kwargs))
+
+    construct.__name__ = construct.__qualname__ = name
+    construct.__module__, construct.__doc__ = function.__module__, function.__doc__
+    vars(construct)["__signature__"] = options
+    return construct
+
+
+def define_module_pass(
+    name: str, function: Callable[Concatenate[IRModule, P], IRModule], opt_level: int = 0
+) -> Callable[P, ModulePass]:
+    """The constructor of the pass that runs ``function(mod, ...)`` on the module."""
+
+    def as_pass(run: Callable[[IRModule], IRModule]) -> ModulePass:
+        return ModulePass(lambda mod, _ctx: run(mod), PassInfo(opt_level, name))
+
+    return pass_constructor(name, function, as_pass)
 
 
 def ApplyPassToFunction(  # noqa: N802 - TVM's name

@@ -89,7 +89,7 @@ class ArgInfo:
         """
         entry = entry_func(mod)
         return ArgInfo.from_prim_func(
-            with_weights_in_their_layout(entry) if remove_preproc else entry
+            with_weights_in_their_layout(entry, True) if remove_preproc else entry
         )
 
 

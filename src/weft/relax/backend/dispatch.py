@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext, Sequential
+from weft.ir.transform import Sequential, define_module_pass
 from weft.relax.backend import blas
 from weft.relax.transform.fusion.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern
 from weft.relax.transform.fusion.run_codegen import RunCodegen
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
 from weft.target.target import Target
 
@@ -43,10 +42,4 @@ def dispatch_to_libraries(mod: IRModule) -> IRModule:
     return result
 
 
-def DispatchToLibraries() -> Pass:  # noqa: N802 - as the other passes are named
-    """The pass that lets the target's ``-libs`` compute what they can (``blas``: products)."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return dispatch_to_libraries(mod)
-
-    return make_module_pass("DispatchToLibraries", run)
+DispatchToLibraries = define_module_pass("DispatchToLibraries", dispatch_to_libraries)

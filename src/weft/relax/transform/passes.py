@@ -1,26 +1,26 @@
-"""How to write a graph pass: TVM's decorators, and the constructors that weft's own passes use."""
+"""How to write a graph pass: TVM's decorators, and the definitions of weft's own passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule, with_functions
 from weft.ir.node import expect
 from weft.ir.transform import (
     FunctionPass,
-    ModulePass,
     PassContext,
     PassInfo,
     function_pass_decorator,
+    pass_constructor,
 )
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import BindingBlock, Constant, DataflowBlock, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.support.errors import PassError
-from weft.support.recursion import deep_recursion
 
+P = ParamSpec("P")
 function_pass = function_pass_decorator(Function)
 """``@relax.transform.function_pass(opt_level=0)`` on ``(func, mod, ctx) -> func`` or on a class
 with ``transform_function``."""
@@ -83,55 +83,51 @@ def dataflowblock_pass(
     return apply if pass_func is None else apply(pass_func)
 
 
-def make_module_pass(
-    name: str, function: Callable[[IRModule, PassContext], IRModule], opt_level: int = 0
-) -> ModulePass:
-    """A pass that runs ``function`` on the module."""
-    return ModulePass(deep_recursion(function), PassInfo(opt_level, name))
+def define_function_pass(
+    name: str, function: Callable[Concatenate[Function, P], Function | None], opt_level: int = 0
+) -> Callable[P, FunctionPass]:
+    """The constructor of the pass that runs ``function(func, ...)`` on each graph function."""
+
+    def as_pass(run: Callable[[Function], Function | None]) -> FunctionPass:
+        return FunctionPass(lambda func, mod, ctx: run(func), PassInfo(opt_level, name), Function)
+
+    return pass_constructor(name, function, as_pass)
 
 
-def make_function_pass(
-    name: str, function: Callable[[Function], Function | None], opt_level: int = 0
-) -> FunctionPass:
-    """A pass that runs ``function`` on each graph function."""
-    entry = deep_recursion(function)
-
-    def run(func: Function, mod: IRModule, ctx: PassContext) -> Any:  # noqa: ARG001 - a pass
-        return entry(func)
-
-    return FunctionPass(run, PassInfo(opt_level, name), Function)
-
-
-def make_operator_pass(name: str, function: Callable[[Function], Function]) -> FunctionPass:
-    """A pass that runs ``function`` on each graph function, and removes what is not used then.
+def define_operator_pass(
+    name: str, function: Callable[Concatenate[Function, P], Function]
+) -> Callable[P, FunctionPass]:
+    """As ``define_function_pass``; what is not used after the rewriting is removed.
 
     A group of FuseOps stays as it is: its operators are chosen.
     """
 
-    def run(func: Function) -> Function:
-        if func.attrs.get("Primitive"):
-            return func
-        rewritten = function(func)
-        return func if rewritten is func else remove_all_unused(rewritten)
+    def as_pass(rewrite: Callable[[Function], Function]) -> FunctionPass:
+        def cleaned(func: Function) -> Function:
+            if func.attrs.get("Primitive"):
+                return func
+            rewritten = rewrite(func)
+            return func if rewritten is func else remove_all_unused(rewritten)
 
-    return make_function_pass(name, run)
+        return FunctionPass(lambda func, mod, ctx: cleaned(func), PassInfo(0, name), Function)
+
+    return pass_constructor(name, function, as_pass)
 
 
 def over_functions(
-    name: str, function: Callable[[Function, IRModule], Function], opt_level: int = 0
-) -> ModulePass:
-    """A module pass that runs ``function(func, mod)`` on each graph function ``func``."""
+    function: Callable[[Function, IRModule], Function],
+) -> Callable[[IRModule], IRModule]:
+    """A function of modules that runs ``function(func, mod)`` on each graph function ``func``."""
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return with_functions(
-            mod,
-            {
-                gvar: function(func, mod) if isinstance(func, Function) else func
-                for gvar, func in mod.functions.items()
-            },
-        )
+    def rewritten(mod: IRModule) -> IRModule:
+        functions = {
+            gvar: function(func, mod) if isinstance(func, Function) else func
+            for gvar, func in mod.functions.items()
+        }
+        return with_functions(mod, functions)
 
-    return make_module_pass(name, run, opt_level)
+    rewritten.__name__, rewritten.__doc__ = function.__name__, function.__doc__
+    return rewritten
 
 
 def bound_constant(mutator: PyExprMutator, arg: RelaxExpr) -> Constant | None:

@@ -22,7 +22,6 @@ from weft.arith.data import has_data
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.support.recursion import deep_recursion
@@ -42,7 +41,7 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 _INT64: Final = DataType("int64")
 _MAX_CONDITIONS: Final = 6
@@ -358,14 +357,13 @@ def index_data_dependence(func: PrimFunc) -> list[AccessBound]:
     return [bound for bound in access_bounds(func) if bound.from_data]
 
 
-def OOBChecker() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that refuses functions with an access proved out of bounds."""
+def _within_bounds(func: PrimFunc) -> PrimFunc:
+    """The function itself, if no access is proved to be out of bounds."""
+    check_bounds(func)
+    return func
 
-    def check(func: PrimFunc) -> PrimFunc:
-        check_bounds(func)
-        return func
 
-    return make_pass("OOBChecker", check)
+OOBChecker = define_pass("OOBChecker", _within_bounds)
 
 
 def has_unknown_bounds(mod: IRModule) -> bool:

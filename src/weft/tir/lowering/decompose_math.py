@@ -26,7 +26,6 @@ from typing import Final
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer
@@ -50,7 +49,7 @@ from weft.tir.lowering.mathematics import (
 )
 from weft.tir.lowering.mathematics.formula import Formula, Instructions
 from weft.tir.op import const
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass
 
 Writer = Callable[..., PrimExpr]
 """Writes a function as a formula: it takes a ``Formula`` and the arguments, which are variables."""
@@ -233,6 +232,4 @@ def decompose_math(func: PrimFunc, supported: Supported = supports_nothing) -> P
     return func.with_(body=_Decompose(supported).visit(func.body))
 
 
-def DecomposeMath(supported: Supported = supports_nothing) -> Pass:
-    """The pass; ``supported`` says which of fma, scaleb, lookup, dot_four_bytes it has."""
-    return make_pass("DecomposeMath", lambda func: decompose_math(func, supported))
+DecomposeMath = define_pass("DecomposeMath", decompose_math)

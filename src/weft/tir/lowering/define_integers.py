@@ -34,7 +34,6 @@ from weft.ir.expr import PrimExpr, integer_range
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.ir.sharing import parts_of
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
@@ -48,7 +47,7 @@ from weft.tir.lowering.faults import DIVISIONS
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Ranges
 from weft.tir.op import const
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 _CANDIDATES: Final = (*DIVISIONS, e.Cast, e.Call)
 _SHIFTS: Final = ("tir.shift_left", "tir.shift_right")
@@ -320,6 +319,4 @@ def define_integers(func: PrimFunc, supported: Supported = supports_nothing) -> 
     return func.with_(body=_DefineIntegers(*facts_of(func), supported).visit(func.body))
 
 
-def DefineIntegers(supported: Supported = supports_nothing) -> Pass:
-    """The pass; ``supported`` says which conversions the target does as TensorIR defines them."""
-    return make_pass("DefineIntegers", lambda func: define_integers(func, supported))
+DefineIntegers = define_pass("DefineIntegers", define_integers)

@@ -32,7 +32,7 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import Op
-from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
+from weft.ir.transform import define_module_pass
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.support.recursion import deep_recursion
@@ -235,10 +235,4 @@ def outline_launches(mod: IRModule, service: Service) -> IRModule:
     return mod.with_(functions=functions) if len(functions) > len(mod.functions) else mod
 
 
-def OutlineLaunches(service: Service) -> Pass:
-    """The pass; ``service`` says which loops become launches, and what runs them."""
-
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        return outline_launches(mod, service)
-
-    return ModulePass(run, PassInfo(0, "tir.OutlineLaunches"))
+OutlineLaunches = define_module_pass("tir.OutlineLaunches", outline_launches)

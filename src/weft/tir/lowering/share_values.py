@@ -26,7 +26,6 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, contains
 from weft.ir.node import expect
 from weft.ir.sharing import parts_of, post_order_of, rebound
-from weft.ir.transform import Pass
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -39,7 +38,7 @@ from weft.tir.lowering.faults import Faults
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Ranges
 from weft.tir.stmt import DeclBuffer
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 _MANY: Final = 16
 """How many ways through an expression may lead to a value before it is computed early."""
@@ -303,6 +302,4 @@ def share_values(func: PrimFunc, checks: bool = True) -> PrimFunc:
     return func.with_(body=_ShareValues(*facts_of(func), buffers, checks).visit(func.body))
 
 
-def ShareValues(checks: bool = True) -> Pass:
-    """The pass. Without ``checks`` of bounds nothing is proved, and every load may fault."""
-    return make_pass("ShareValues", lambda func: share_values(func, checks))
+ShareValues = define_pass("ShareValues", share_values)

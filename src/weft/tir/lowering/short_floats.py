@@ -21,7 +21,6 @@ from typing import Final
 from weft.ir.expr import FloatImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer
@@ -31,7 +30,7 @@ from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT, intrinsic, reinterpret
 from weft.tir.lowering.building import Names, like
 from weft.tir.lowering.effects import effects_of, return_type
 from weft.tir.op import const
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass
 
 _ROUNDED_ONCE: Final = (e.Add, e.Sub, e.Mul, e.Div)
 _ARITHMETIC: Final = (*_ROUNDED_ONCE, e.Mod, e.FloorDiv, e.FloorMod, e.Min, e.Max)
@@ -321,6 +320,4 @@ def _has_short(expr: PrimExpr) -> bool:
     return isinstance(expr, e.Call) and any(map(_is_short_value, expr.args))
 
 
-def WidenShortFloats() -> Pass:
-    """The pass."""
-    return make_pass("WidenShortFloats", widen_short_floats)
+WidenShortFloats = define_pass("WidenShortFloats", widen_short_floats)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, contains
 from weft.ir.module import IRModule
-from weft.ir.transform import FunctionPass, Sequential
+from weft.ir.transform import Sequential
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -36,7 +36,7 @@ from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 from weft.tir.transform.remove_weight_layout_rewrite_block import RemoveWeightLayoutRewriteBlock
 from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.threads.cross_thread_reduction import LowerCrossThreadReduction
@@ -102,12 +102,11 @@ class _Simplifier(Mutator):
 
 
 def _simplified(func: PrimFunc) -> PrimFunc:
+    """The function without what features should not depend on."""
     return func.with_(body=_Simplifier().visit(func.body))
 
 
-def SimplifyForFeatureExtraction() -> FunctionPass:  # noqa: N802 - TVM's name
-    """The pass that drops what features should not depend on."""
-    return make_pass("SimplifyForFeatureExtraction", _simplified)
+SimplifyForFeatureExtraction = define_pass("SimplifyForFeatureExtraction", _simplified)
 
 
 LOWERING: Final = Sequential([

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.ir.module import IRModule
-from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
+from weft.ir.transform import define_module_pass
 from weft.tir.function import PrimFunc
 
 
@@ -17,10 +17,4 @@ def annotate_entry_func(mod: IRModule) -> IRModule:
     return result
 
 
-def AnnotateEntryFunc() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.AnnotateEntryFunc``."""
-
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        return annotate_entry_func(mod)
-
-    return ModulePass(run, PassInfo(0, "tir.AnnotateEntryFunc"))
+AnnotateEntryFunc = define_module_pass("tir.AnnotateEntryFunc", annotate_entry_func)

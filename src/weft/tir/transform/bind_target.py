@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.ir.transform import Pass
 from weft.target.target import Target, TargetLike
 from weft.tir.function import PrimFunc
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 
 def BindTarget(target: TargetLike) -> Pass:  # noqa: N802 - TVM's name
@@ -15,4 +15,4 @@ def BindTarget(target: TargetLike) -> Pass:  # noqa: N802 - TVM's name
     def bind(func: PrimFunc) -> PrimFunc:
         return func if "target" in func.attrs else func.with_attr("target", bound)
 
-    return make_pass("BindTarget", bind)
+    return define_pass("BindTarget", bind)()

@@ -14,7 +14,6 @@ in registers, and its last tile in whole vectors. The annotation ``buffer_dim_al
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 from weft.arith.analyzer import Analyzer
@@ -24,7 +23,6 @@ from weft.arith.interval import IntervalSet
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, contains, mentions
 from weft.ir.node import Array
-from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
@@ -33,7 +31,7 @@ from weft.tir.expr import Add, Broadcast, Call, Cast, FloorDiv, FloorMod, Let, R
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, LetStmt
 from weft.tir.transform.lower_opaque_block import allocation_extents
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of, scope_of
 
 A = TypeVar("A", BufferLoad, BufferStore)
@@ -337,7 +335,11 @@ class _Shrink(Mutator):
 
 
 def compact_buffer_allocation(func: PrimFunc, is_strict: bool = True) -> PrimFunc:
-    """The function with its allocations compacted."""
+    """The function with its allocations compacted.
+
+    With ``is_strict``, a buffer never grows. Without it, a buffer of unknown extent becomes as
+    large as the region that one iteration of an outer loop accesses, which may be larger.
+    """
     gather = _Gather()
     gather.visit(func.body)
     shared = gather.opaque | _pointers(func.body)
@@ -422,12 +424,4 @@ def _plan(usage: _Usage, bounds: _Bounds, is_strict: bool) -> tuple[Buffer, list
     return buffer.with_(shape=Array(shape)), shifts
 
 
-def CompactBufferAllocation(is_strict: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.CompactBufferAllocation``.
-
-    With ``is_strict``, a buffer never grows. Without it, a buffer of unknown extent becomes as
-    large as the region that one iteration of an outer loop accesses, which may be larger.
-    """
-    return make_pass(
-        "CompactBufferAllocation", partial(compact_buffer_allocation, is_strict=is_strict)
-    )
+CompactBufferAllocation = define_pass("CompactBufferAllocation", compact_buffer_allocation)

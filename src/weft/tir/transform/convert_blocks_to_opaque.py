@@ -9,13 +9,12 @@ from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array, Node
 from weft.ir.summary import bits_of, identities
-from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 
 
 class _Opaque(Mutator):
@@ -48,6 +47,4 @@ def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Opaque())
 
 
-def ConvertBlocksToOpaque() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.ConvertBlocksToOpaque``."""
-    return make_pass("ConvertBlocksToOpaque", convert_blocks_to_opaque)
+ConvertBlocksToOpaque = define_pass("ConvertBlocksToOpaque", convert_blocks_to_opaque)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from weft.ir.transform import Pass
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, ForKind, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 
 class _Serial(StmtOnlyMutator):
@@ -19,6 +18,4 @@ def convert_for_loops_to_serial(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Serial())
 
 
-def ConvertForLoopsToSerial() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.ConvertForLoopsToSerial``."""
-    return make_pass("ConvertForLoopsToSerial", convert_for_loops_to_serial)
+ConvertForLoopsToSerial = define_pass("ConvertForLoopsToSerial", convert_for_loops_to_serial)

@@ -13,13 +13,12 @@ from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
 from weft.ir.summary import bits_of, identities
-from weft.ir.transform import Pass
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AllocateConst, Block, DeclBuffer, For, LetStmt, Stmt
 from weft.tir.stmt_functor import DEFINITIONS, buffer_copy
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 
 class _Renew(Mutator):
@@ -137,6 +136,4 @@ def convert_ssa(func: PrimFunc) -> PrimFunc:
     return func.with_(body=_Renew(func).visit(func.body))
 
 
-def ConvertSSA() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.ConvertSSA``."""
-    return make_pass("ConvertSSA", convert_ssa)
+ConvertSSA = define_pass("ConvertSSA", convert_ssa)

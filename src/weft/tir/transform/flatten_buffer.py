@@ -15,14 +15,13 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import Call, Ramp
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 INT64 = DataType("int64")
 
@@ -190,6 +189,4 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     return func.with_(body=_Flatten().visit(func.body))
 
 
-def FlattenBuffer() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.FlattenBuffer``."""
-    return make_pass("FlattenBuffer", flatten_buffer)
+FlattenBuffer = define_pass("FlattenBuffer", flatten_buffer)

@@ -15,7 +15,6 @@ from typing import Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator
 from weft.ir.node import Array, Map
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType, make_dtype
 from weft.support.errors import PassError
 from weft.tir import op
@@ -23,7 +22,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call, Cast, IterVar, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 _LARGEST: Final = (1 << 31) - 1
 _OF_OPERANDS: Final = (
@@ -103,6 +102,4 @@ def force_narrow_index(func: PrimFunc) -> PrimFunc:
     )
 
 
-def ForceNarrowIndexToInt32() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.ForceNarrowIndexToInt32``."""
-    return make_pass("ForceNarrowIndexToInt32", force_narrow_index)
+ForceNarrowIndexToInt32 = define_pass("ForceNarrowIndexToInt32", force_narrow_index)

@@ -36,7 +36,12 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.decided_condition import DecidedConditions
-from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import (
+    StmtMutator,
+    StmtOnlyMutator,
+    define_pass,
+    rewrite_body,
+)
 from weft.tir.transform.remove_no_op import is_no_op
 from weft.tir.transform.threads.thread_scope import binding_of
 
@@ -265,23 +270,21 @@ def _flags(option: str, names: dict[str, object]) -> dict[str, object]:
     return {name: given.get(name, default) for name, default in names.items()}
 
 
-def HoistExpression() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.HoistExpression``."""
+def _hoisted_by_options(func: PrimFunc) -> PrimFunc:
+    """The function with the conditions and lets moved out of loops that the option names."""
+    flags = _flags(
+        "tir.HoistExpression",
+        {"hoisted_conditionals": HoistedConditionals.All, "hoisted_let_bindings": 7},
+    )
+    conditionals, lets = flags["hoisted_conditionals"], flags["hoisted_let_bindings"]
+    return hoist_expression(
+        func,
+        HoistedConditionals(getattr(conditionals, "value", conditionals)),
+        HoistedLetBindings(getattr(lets, "value", lets)),
+    )
 
-    def run(func: PrimFunc) -> PrimFunc:
-        flags = _flags(
-            "tir.HoistExpression",
-            {"hoisted_conditionals": HoistedConditionals.All, "hoisted_let_bindings": 7},
-        )
-        conditionals = flags["hoisted_conditionals"]
-        lets = flags["hoisted_let_bindings"]
-        return hoist_expression(
-            func,
-            HoistedConditionals(getattr(conditionals, "value", conditionals)),
-            HoistedLetBindings(getattr(lets, "value", lets)),
-        )
 
-    return make_pass("HoistExpression", run)
+HoistExpression = define_pass("HoistExpression", _hoisted_by_options)
 
 
 def HoistIfThenElse(variant: str | None = None) -> Pass:  # noqa: N802 - TVM's name
@@ -301,4 +304,4 @@ def HoistIfThenElse(variant: str | None = None) -> Pass:  # noqa: N802 - TVM's n
             conditionals |= HoistedConditionals.UsingBlockVar
         return hoist_expression(func, conditionals, HoistedLetBindings.RequiredByConditional)
 
-    return make_pass("HoistIfThenElse", run)
+    return define_pass("HoistIfThenElse", run)()

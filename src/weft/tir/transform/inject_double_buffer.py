@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from weft.arith import fold
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.support.errors import IRValueError, PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -37,7 +37,12 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
-from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import (
+    StmtMutator,
+    StmtOnlyMutator,
+    define_pass,
+    rewrite_body,
+)
 from weft.tir.transform.remove_no_op import is_no_op
 
 SCOPE = "double_buffer_scope"
@@ -207,22 +212,16 @@ def _allocated(item: _Buffered, body: Stmt) -> Stmt:
     return item.allocation.with_(extents=extents, body=body)
 
 
-def inject_double_buffer(func: PrimFunc, split: int = 1) -> PrimFunc:
+def inject_double_buffer(func: PrimFunc) -> PrimFunc:
     """The function with double buffers where attributes ask for them."""
+    given = PassContext.current().config.get("tir.InjectDoubleBuffer", {})
+    split = int(given.get("split_loop", 1))
+    if split < 1:
+        raise PassError(f"tir.InjectDoubleBuffer: split_loop: expected 1 or more, got {split}")
     marked = [item for item in collect(func.body, AttrStmt) if item.attr_key == SCOPE]
     if not marked:
         return func
     return rewrite_body(func, _Inject({id(item.node) for item in marked}, split))
 
 
-def InjectDoubleBuffer() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.InjectDoubleBuffer``."""
-
-    def run(func: PrimFunc) -> PrimFunc:
-        given = PassContext.current().config.get("tir.InjectDoubleBuffer", {})
-        split = int(given.get("split_loop", 1))
-        if split < 1:
-            raise PassError(f"tir.InjectDoubleBuffer: split_loop: expected 1 or more, got {split}")
-        return inject_double_buffer(func, split)
-
-    return make_pass("InjectDoubleBuffer", run)
+InjectDoubleBuffer = define_pass("InjectDoubleBuffer", inject_double_buffer)

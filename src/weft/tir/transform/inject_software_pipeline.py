@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from weft.ir.attrs import Attrs
 from weft.ir.functor import collect
-from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir.analysis.software_pipeline import ASYNC, ORDER, STAGE
 from weft.tir.buffer import Buffer
@@ -27,7 +26,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, SeqStmt, Stmt, stmt_list
 from weft.tir.transform.convert_ssa import convert_ssa
 from weft.tir.transform.pipelined_loop import as_block, pipelined
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass
 from weft.tir.transform.software_pipeline import Pipeline, Step, numbers
 
 
@@ -135,6 +134,4 @@ def inject_software_pipeline(func: PrimFunc) -> PrimFunc:
     return convert_ssa(func.with_(body=_Injector(func).visit(func.body)))
 
 
-def InjectSoftwarePipeline() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.InjectSoftwarePipeline``."""
-    return make_pass("InjectSoftwarePipeline", inject_software_pipeline)
+InjectSoftwarePipeline = define_pass("InjectSoftwarePipeline", inject_software_pipeline)

@@ -33,7 +33,6 @@ from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer, BufferLoad
@@ -41,7 +40,7 @@ from weft.tir.expr import Call, IterVar, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 _REPEATABLE: Final = (CallEffectKind.Pure, CallEffectKind.ExprAnnotation)
 """Effects of calls that may be computed in another place."""
@@ -219,6 +218,4 @@ def inline_elementwise(func: PrimFunc) -> PrimFunc:
     return func.with_(body=realize.with_(block=new_root))
 
 
-def InlineElementwise() -> Pass:  # noqa: N802 - passes have names of classes
-    """The pass of this module (see its text)."""
-    return make_pass("InlineElementwise", inline_elementwise)
+InlineElementwise = define_pass("InlineElementwise", inline_elementwise)

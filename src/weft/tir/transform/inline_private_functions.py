@@ -15,7 +15,7 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.structural import structural_equal
-from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
+from weft.ir.transform import define_module_pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, is_call
 from weft.tir.function import PrimFunc
@@ -106,10 +106,4 @@ def _is_fixed(argument: PrimExpr) -> bool:
     return not collect(parts, Call) and not collect(parts, BufferLoad)
 
 
-def InlinePrivateFunctions() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.InlinePrivateFunctions``."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return inline_private_functions(mod)
-
-    return ModulePass(run, PassInfo(0, "tir.InlinePrivateFunctions"))
+InlinePrivateFunctions = define_module_pass("tir.InlinePrivateFunctions", inline_private_functions)

@@ -25,7 +25,7 @@ from weft.arith.data import may_change
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -55,7 +55,12 @@ from weft.tir.transform.partition_conditions import (
     is_single_branch,
     span_of,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import (
+    StmtMutator,
+    StmtOnlyMutator,
+    define_pass,
+    rewrite_body,
+)
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.vectorize_loop import has_masked_form
 
@@ -451,11 +456,7 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
     return rewrite_body(rewrite_body(func, _Partition(settings)), _Forget())
 
 
-def LoopPartition() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.LoopPartition``."""
-    return make_pass("LoopPartition", loop_partition)
+LoopPartition = define_pass("LoopPartition", loop_partition)
 
 
-def PartitionGuardedLoops() -> Pass:  # noqa: N802 - in the style of pass names
-    """The pass ``tir.PartitionGuardedLoops``, which applies ``partition_guarded``; not in TVM."""
-    return make_pass("PartitionGuardedLoops", partition_guarded)
+PartitionGuardedLoops = define_pass("PartitionGuardedLoops", partition_guarded)

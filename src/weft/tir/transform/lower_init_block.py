@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, IfThenElse, Stmt, seq
 from weft.tir.transform.empty_reductions import initialise_empty_reductions
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
 class _Lower(StmtMutator):
@@ -42,6 +41,4 @@ def lower_init_block(func: PrimFunc) -> PrimFunc:
     return rewrite_body(initialise_empty_reductions(func), _Lower())
 
 
-def LowerInitBlock() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.LowerInitBlock``."""
-    return make_pass("LowerInitBlock", lower_init_block)
+LowerInitBlock = define_pass("LowerInitBlock", lower_init_block)

@@ -13,7 +13,6 @@ from weft.arith.data import may_change
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, contains
 from weft.ir.node import Array
-from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
@@ -28,7 +27,7 @@ from weft.tir.stmt import (
     MatchBufferRegion,
     Stmt,
 )
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 
 
 class _Lower(Mutator):
@@ -163,6 +162,4 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Lower()) if contains(func.body, MatchBufferRegion) else func
 
 
-def LowerMatchBuffer() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.LowerMatchBuffer``."""
-    return make_pass("LowerMatchBuffer", lower_match_buffer)
+LowerMatchBuffer = define_pass("LowerMatchBuffer", lower_match_buffer)

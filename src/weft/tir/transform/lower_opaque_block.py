@@ -11,7 +11,6 @@ import itertools
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, StringImm
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import VerifyError
 from weft.tir.buffer import Buffer
@@ -28,7 +27,7 @@ from weft.tir.stmt import (
     IfThenElse,
     Stmt,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
 class _Lower(StmtMutator):
@@ -137,6 +136,4 @@ def lower_opaque_block(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Lower())
 
 
-def LowerOpaqueBlock() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.LowerOpaqueBlock``."""
-    return make_pass("LowerOpaqueBlock", lower_opaque_block)
+LowerOpaqueBlock = define_pass("LowerOpaqueBlock", lower_opaque_block)

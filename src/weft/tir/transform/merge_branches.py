@@ -21,12 +21,11 @@ import operator
 
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.functor import contains
-from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import IfThenElse, SeqStmt, Stmt, seq
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 
 class _Merger(StmtOnlyMutator):
@@ -62,6 +61,4 @@ def merge_branches(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Merger())
 
 
-def MergeBranches() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.MergeBranches``."""
-    return make_pass("MergeBranches", merge_branches)
+MergeBranches = define_pass("MergeBranches", merge_branches)

@@ -24,11 +24,10 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map.integer import product_divides
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
-from weft.ir.transform import Pass
 from weft.tir.expr import Add, FloorDiv, FloorMod, Let, Mul, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, ForKind, LetStmt, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 _SIMPLE = (Var, IntImm, Add, Sub, Mul, FloorDiv, FloorMod)
 """What a quotient that gets a name may consist of: its value is the same in the whole iteration."""
@@ -95,6 +94,4 @@ def name_quotients(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _NameQuotients())
 
 
-def NameQuotients() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.NameQuotients``."""
-    return make_pass("NameQuotients", name_quotients)
+NameQuotients = define_pass("NameQuotients", name_quotients)

@@ -31,7 +31,7 @@ from weft.tir.expr import BinaryExpr, Call, Cast, CompareExpr, IterVar, Let, Sel
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BlockRealize, BufferStore, For, LetStmt, Stmt
 from weft.tir.transform.convert_ssa import convert_ssa
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import LAUNCH
 
 
@@ -280,4 +280,4 @@ def NarrowDataType(target_bits: int) -> Pass:  # noqa: N802 - TVM's name
     """
     if target_bits not in (8, 16, 32):
         raise PassError(f"NarrowDataType: target_bits: expected 8, 16 or 32, got {target_bits!r}")
-    return make_pass("NarrowDataType", lambda func: narrow_datatype(func, target_bits))
+    return define_pass("NarrowDataType", narrow_datatype)(target_bits)

@@ -45,10 +45,10 @@ from weft.arith.iter_map.integer import (
 )
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, substitute
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.constant import is_const_int
 from weft.tir.expr import FloorDiv, FloorMod, Var
+from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import assume
 from weft.tir.stmt import (
     Allocate,
@@ -63,7 +63,7 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.transform.loop_partition import HINT
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 DIGIT: Final = "weft.digit"
 """The annotation of the loops of a nest that is to be fused again, but of its outermost one."""
@@ -320,11 +320,15 @@ def _within(stmt: Stmt, loops: Sequence[For]) -> Stmt:
     raise _NotDigits
 
 
-def UnfuseParallelLoops() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.UnfuseParallelLoops``."""
-    return make_pass("UnfuseParallelLoops", lambda func: rewrite_body(func, _Unfuse()))
+def unfuse_parallel_loops(func: PrimFunc) -> PrimFunc:
+    """The function with fused parallel loops as nests."""
+    return rewrite_body(func, _Unfuse())
 
 
-def FuseParallelLoops() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.FuseParallelLoops``."""
-    return make_pass("FuseParallelLoops", lambda func: rewrite_body(func, _Fuse()))
+def fuse_parallel_loops(func: PrimFunc) -> PrimFunc:
+    """The function with nests of parallel loops fused again."""
+    return rewrite_body(func, _Fuse())
+
+
+UnfuseParallelLoops = define_pass("UnfuseParallelLoops", unfuse_parallel_loops)
+FuseParallelLoops = define_pass("FuseParallelLoops", fuse_parallel_loops)

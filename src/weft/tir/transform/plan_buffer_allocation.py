@@ -26,7 +26,6 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, collect, contains, substitute
 from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -44,7 +43,7 @@ from weft.tir.stmt import (
     While,
 )
 from weft.tir.transform.fused_digits import unfused
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of, scope_of
 
 
@@ -422,6 +421,6 @@ def _is_owner(loop: For, buffer: Buffer) -> bool:
     return scope_of(buffer) == "local" or (scope_of(buffer) == "shared" and binding.is_block)
 
 
-def PlanAndUpdateBufferAllocationLocation() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.PlanAndUpdateBufferAllocationLocation``."""
-    return make_pass("PlanAndUpdateBufferAllocationLocation", plan_buffer_allocation)
+PlanAndUpdateBufferAllocationLocation = define_pass(
+    "PlanAndUpdateBufferAllocationLocation", plan_buffer_allocation
+)

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Concatenate, ParamSpec
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator
-from weft.ir.transform import FunctionPass, PassContext, PassInfo, function_pass_decorator
-from weft.support.recursion import deep_recursion
+from weft.ir.transform import FunctionPass, PassInfo, function_pass_decorator, pass_constructor
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import SeqStmt, Stmt, seq
 
+P = ParamSpec("P")
 prim_func_pass = function_pass_decorator(PrimFunc)
 """``@prim_func_pass(opt_level=0)`` on ``(func, mod, ctx) -> func`` or on a class with
 ``transform_function``."""
 
 
-def make_pass(
-    name: str, function: Callable[[PrimFunc], PrimFunc], opt_level: int = 0
-) -> FunctionPass:
-    """The pass ``tir.<name>`` that applies ``function`` to every PrimFunc."""
-    entry = deep_recursion(function)
+def define_pass(
+    name: str, function: Callable[Concatenate[PrimFunc, P], PrimFunc], opt_level: int = 0
+) -> Callable[P, FunctionPass]:
+    """The constructor of the pass ``tir.<name>``, which runs ``function(func, ...)`` on PrimFuncs.
 
-    def run(func: PrimFunc, mod: object, ctx: PassContext) -> PrimFunc:
-        return entry(func)
+    It takes the further arguments of ``function``.
+    """
 
-    return FunctionPass(run, PassInfo(opt_level, f"tir.{name}"), PrimFunc)
+    def as_pass(run: Callable[[PrimFunc], PrimFunc]) -> FunctionPass:
+        info = PassInfo(opt_level, f"tir.{name}")
+        return FunctionPass(lambda func, mod, ctx: run(func), info, PrimFunc)
+
+    return pass_constructor(name, function, as_pass)
 
 
 class StmtMutator(Mutator):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
-from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Div, FloorDiv, FloorMod, Mod, is_call
 from weft.tir.function import PrimFunc
@@ -26,7 +25,7 @@ from weft.tir.stmt import (
     While,
     seq,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
 def is_no_op(stmt: Stmt | None) -> bool:
@@ -115,11 +114,7 @@ def remove_assume(func: PrimFunc) -> PrimFunc:
     return remove_no_op(rewrite_body(func, _Forget()))
 
 
-def RemoveAssume() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.RemoveAssume``."""
-    return make_pass("RemoveAssume", remove_assume)
+RemoveAssume = define_pass("RemoveAssume", remove_assume)
 
 
-def RemoveNoOp() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.RemoveNoOp``."""
-    return make_pass("RemoveNoOp", remove_no_op)
+RemoveNoOp = define_pass("RemoveNoOp", remove_no_op)

@@ -13,7 +13,6 @@ import numpy as np
 
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
-from weft.ir.transform import FunctionPass
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRValueError
 from weft.tir.buffer import Buffer, BufferLoad
@@ -21,7 +20,7 @@ from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.index_map import IndexMap
 from weft.tir.stmt import AllocateConst, Block, BufferStore, Evaluate, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass
 
 MARK: Final = "meta_schedule_layout_rewrite_preproc"
 
@@ -34,24 +33,14 @@ class _Copy(NamedTuple):
     index_map: IndexMap
 
 
-def RemoveWeightLayoutRewriteBlock(  # noqa: N802 - TVM's name
-    skip_ndarray_rewrite: bool = False,
-) -> FunctionPass:
-    """The pass ``tir.RemoveWeightLayoutRewriteBlock``.
+def with_weights_in_their_layout(func: PrimFunc, skip_ndarray_rewrite: bool = False) -> PrimFunc:
+    """The function whose weights are expected in the layout that marked blocks give them.
 
     Args:
+        func: the function.
         skip_ndarray_rewrite: constants get their new shape alone, not their new order: enough to
             measure how long a program takes.
     """
-
-    def remove(func: PrimFunc) -> PrimFunc:
-        return with_weights_in_their_layout(func, skip_ndarray_rewrite=skip_ndarray_rewrite)
-
-    return make_pass("RemoveWeightLayoutRewriteBlock", remove)
-
-
-def with_weights_in_their_layout(func: PrimFunc, *, skip_ndarray_rewrite: bool = True) -> PrimFunc:
-    """The function whose weights are expected in the layout that marked blocks give them."""
     copies = [_copy_of(block) for block in collect(func.body, Block) if _is_marked(block)]
     if not copies:
         return func
@@ -116,3 +105,8 @@ class _Remover(StmtMutator):
         else:
             moved = copy.index_map.map_ndarray(data)
         return constant.with_(data=moved, extents=moved.shape)
+
+
+RemoveWeightLayoutRewriteBlock = define_pass(
+    "RemoveWeightLayoutRewriteBlock", with_weights_in_their_layout
+)

@@ -24,7 +24,7 @@ from weft.arith.facts import is_index
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import collect, contains, substitute
 from weft.ir.node import Array
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.support.errors import PassError, UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -46,7 +46,7 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.transform.data_arguments import with_data_arguments
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_assumption
 
 EXTENSIONS: Final = {
@@ -261,6 +261,4 @@ def _symbolic_extents(func: PrimFunc) -> list[PrimExpr]:
     return extents
 
 
-def Simplify() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.Simplify``."""
-    return make_pass("Simplify", simplify)
+Simplify = define_pass("Simplify", simplify)

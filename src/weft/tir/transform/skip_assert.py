@@ -6,10 +6,10 @@ that an index lies in its buffer, that no integer is divided by 0.
 
 from __future__ import annotations
 
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AssertStmt, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 
 class _Skip(StmtOnlyMutator):
@@ -17,14 +17,10 @@ class _Skip(StmtOnlyMutator):
         return self.visit(stmt.body)
 
 
-def SkipAssert(always: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.SkipAssert``.
+def skip_asserts(func: PrimFunc, always: bool = True) -> PrimFunc:
+    """The function without asserts; itself unless ``always`` or ``tir.disable_assert`` is set."""
+    applies = always or PassContext.current().config.get("tir.disable_assert", False)
+    return rewrite_body(func, _Skip()) if applies else func
 
-    Unless ``always``, it runs only where the option ``tir.disable_assert`` says so.
-    """
 
-    def run(func: PrimFunc) -> PrimFunc:
-        applies = always or PassContext.current().config.get("tir.disable_assert", False)
-        return rewrite_body(func, _Skip()) if applies else func
-
-    return make_pass("SkipAssert", run)
+SkipAssert = define_pass("SkipAssert", skip_asserts)

@@ -14,12 +14,12 @@ from typing import Any
 from weft.ir.expr import IntImm
 from weft.ir.functor import mentions, substitute
 from weft.ir.node import Array
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.support.dtype import DataType
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, SeqStmt, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 
 @dataclass
@@ -169,26 +169,19 @@ def _sized(stmt: Allocate, storage: _Storage | None) -> Allocate:
     return stmt.with_(extents=Array([IntImm(kind, storage.elements)]))
 
 
-def storage_rewrite(func: PrimFunc, scopes: tuple[str, ...] | None = None) -> PrimFunc:
-    """The function with memory shared, in some storage scopes or in all."""
-    return rewrite_body(func, _Share(scopes))
+def storage_rewrite(func: PrimFunc) -> PrimFunc:
+    """The function with memory shared; itself if ``tir.disable_storage_rewrite`` is set."""
+    disabled = PassContext.current().config.get("tir.disable_storage_rewrite", False)
+    return func if disabled else rewrite_body(func, _Share(None))
 
 
-def StorageRewrite() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.StorageRewrite``; the option ``tir.disable_storage_rewrite`` disables it."""
-
-    def run(func: PrimFunc) -> PrimFunc:
-        disabled = PassContext.current().config.get("tir.disable_storage_rewrite", False)
-        return func if disabled else storage_rewrite(func)
-
-    return make_pass("StorageRewrite", run)
-
-
-def MergeSharedMemoryAllocations() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.MergeSharedMemoryAllocations``: shared memory of a block used in turn.
+def merge_shared_memory(func: PrimFunc) -> PrimFunc:
+    """The function with the shared memory of a block of threads used in turn.
 
     Run it before ThreadSync, which then puts barriers between the users of one memory.
     """
-    return make_pass(
-        "MergeSharedMemoryAllocations", lambda func: storage_rewrite(func, ("shared",))
-    )
+    return rewrite_body(func, _Share(("shared",)))
+
+
+StorageRewrite = define_pass("StorageRewrite", storage_rewrite)
+MergeSharedMemoryAllocations = define_pass("MergeSharedMemoryAllocations", merge_shared_memory)

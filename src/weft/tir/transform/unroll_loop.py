@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, contains, substitute
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, seq
 from weft.tir.stmt_functor import DEFINITIONS, redefined
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 LIMIT: Final = 4096
 
@@ -132,6 +132,4 @@ def unroll_loop(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Unroll(options))
 
 
-def UnrollLoop() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.UnrollLoop``."""
-    return make_pass("UnrollLoop", unroll_loop)
+UnrollLoop = define_pass("UnrollLoop", unroll_loop)

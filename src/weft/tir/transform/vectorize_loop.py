@@ -22,7 +22,7 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array
 from weft.ir.op import Op
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.constant import is_const_int
@@ -58,7 +58,7 @@ from weft.tir.stmt import (
     seq,
     stmt_list,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 LANE_WISE = frozenset(
     [f"tir.{name}" for name in [*UNARY_FLOAT, *BINARY_FLOAT, "fabs", "pow", "fma", "popcount",
@@ -421,26 +421,19 @@ def vectorized(
     return seq(*parts)
 
 
-def vectorize_loop(func: PrimFunc) -> PrimFunc:
-    """The function with its vectorized loops in vector form."""
-    return rewrite_body(func, _Loops())
+def vectorize_loop(func: PrimFunc, enable_vectorize: bool = True) -> PrimFunc:
+    """The function with its vectorized loops in vector form.
 
-
-def VectorizeLoop(enable_vectorize: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.VectorizeLoop``; disabled here or by the option ``tir.disable_vectorize``,
-    vectorized loops run serially.
+    Disabled here or by the option ``tir.disable_vectorize``, they become serial loops.
     """
-
-    def run(func: PrimFunc) -> PrimFunc:
-        disabled = PassContext.current().config.get("tir.disable_vectorize", False)
-        if enable_vectorize and not disabled:
-            return vectorize_loop(func)
-        return rewrite_body(func, _Serial())
-
-    return make_pass("VectorizeLoop", run)
+    disabled = PassContext.current().config.get("tir.disable_vectorize", False)
+    return rewrite_body(func, _Loops() if enable_vectorize and not disabled else _Serial())
 
 
 class _Serial(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         loop = self.visit_default(loop)
         return loop.with_(kind=ForKind.SERIAL) if loop.kind == ForKind.VECTORIZED else loop
+
+
+VectorizeLoop = define_pass("VectorizeLoop", vectorize_loop)

@@ -27,13 +27,12 @@ from typing import Final
 from weft.arith.conjunction import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, mentions
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AttrStmt, BufferStore, For, IfThenElse, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 FILL_TAIL: Final = "pragma_fill_tail"
 """The annotation of a block that may write elements behind the end of its result."""
@@ -137,6 +136,4 @@ def fill_tails(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Fill(buffers))
 
 
-def FillTails() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.FillTails``."""
-    return make_pass("FillTails", fill_tails)
+FillTails = define_pass("FillTails", fill_tails)

@@ -21,14 +21,13 @@ from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_RED
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, collect, contains, mentions, substitute
 from weft.ir.structural import structural_key
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.constant import is_const_int
 from weft.tir.expr import LT, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.wide_index import widened
 
 
@@ -215,6 +214,4 @@ def flatten_vector_access(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Flatten(written))
 
 
-def FlattenVectorAccess() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.FlattenVectorAccess``."""
-    return make_pass("FlattenVectorAccess", flatten_vector_access)
+FlattenVectorAccess = define_pass("FlattenVectorAccess", flatten_vector_access)

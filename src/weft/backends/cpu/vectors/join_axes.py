@@ -20,14 +20,13 @@ from collections.abc import Sequence
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import contains
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import FloorDiv, FloorMod
 from weft.tir.function import PrimFunc
 from weft.tir.joined_index import walks
 from weft.tir.stmt import BufferStore, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 Place = tuple[Buffer, Sequence[PrimExpr]]
 
@@ -84,6 +83,4 @@ def join_axes(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Join()) if has_quotients else func
 
 
-def JoinAxes() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.JoinAxes``."""
-    return make_pass("JoinAxes", join_axes)
+JoinAxes = define_pass("JoinAxes", join_axes)

@@ -31,7 +31,6 @@ from typing import Any, cast
 from weft.ir.expr import IntImm
 from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
-from weft.ir.transform import Pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir import op
@@ -40,7 +39,7 @@ from weft.tir.constant import is_const_int
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize, For, ForKind, SeqStmt, Stmt, seq
-from weft.tir.transform.prim_func_pass import make_pass
+from weft.tir.transform.prim_func_pass import define_pass
 
 Key = Hashable
 """The identity of a buffer: its data variable, or whatever stands for it in a graph."""
@@ -202,6 +201,4 @@ def _with_statements(func: PrimFunc, stmts: Sequence[Stmt]) -> PrimFunc:
     return func.with_(body=func.body.with_(block=func.body.block.with_(body=body)))
 
 
-def MergeParallelLoops() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.MergeParallelLoops``."""
-    return make_pass("MergeParallelLoops", merge_parallel_loops)
+MergeParallelLoops = define_pass("MergeParallelLoops", merge_parallel_loops)

@@ -39,13 +39,12 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.node import expect
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Cast, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, Evaluate, For, Stmt, seq
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 PREFETCH_NEXT: Final = "tir.prefetch_next"
 """The annotation of a loop whose next iteration's panel may be prefetched."""
@@ -380,6 +379,4 @@ def prefetch_next_iterations(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Prefetches())
 
 
-def PrefetchNextIteration() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.PrefetchNextIteration``."""
-    return make_pass("PrefetchNextIteration", prefetch_next_iterations)
+PrefetchNextIteration = define_pass("PrefetchNextIteration", prefetch_next_iterations)

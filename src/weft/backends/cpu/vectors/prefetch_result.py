@@ -22,12 +22,11 @@ from typing import Final
 
 from weft.backends.cpu.vectors.prefetch_next import CACHE_LINE
 from weft.ir.functor import collect, substitute
-from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, Evaluate, For, ForKind, Stmt, seq, stmt_list
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 PREFETCH_RESULT: Final = "tir.prefetch_result"
 """The annotation of a loop whose iterations end with the stores of a tile."""
@@ -84,6 +83,4 @@ def prefetch_results(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Results())
 
 
-def PrefetchResult() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.PrefetchResult``."""
-    return make_pass("PrefetchResult", prefetch_results)
+PrefetchResult = define_pass("PrefetchResult", prefetch_results)

@@ -28,12 +28,11 @@ from weft.backends.cpu.vectors.prefetch_next import CACHE_LINE
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.node import expect
-from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, Evaluate, For, ForKind, LetStmt, Stmt, seq, stmt_list
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 PREFETCH_STEPS: Final = "tir.prefetch_steps"
 """The annotation of a loop over the steps of a reduction."""
@@ -133,6 +132,4 @@ def prefetch_steps(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Steps())
 
 
-def PrefetchSteps() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.PrefetchSteps``."""
-    return make_pass("PrefetchSteps", prefetch_steps)
+PrefetchSteps = define_pass("PrefetchSteps", prefetch_steps)

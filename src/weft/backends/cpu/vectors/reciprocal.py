@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from weft.ir.functor import Mutator, collect
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Add, Call, Cast, Div, Max, Sub
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 
 
 class Values:
@@ -100,6 +99,4 @@ def multiply_by_reciprocal(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Multiply(Values(func)))
 
 
-def MultiplyByReciprocal() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.MultiplyByReciprocal``."""
-    return make_pass("MultiplyByReciprocal", multiply_by_reciprocal)
+MultiplyByReciprocal = define_pass("MultiplyByReciprocal", multiply_by_reciprocal)

@@ -59,7 +59,6 @@ from weft.arith.data import has_data
 from weft.backends.cpu.vectors.tile_uses import Guard, TiledAxis, Uses, axis_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, mentions
-from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.constant import is_const_int
 from weft.tir.expr import EQ, GE, LE, Add, And, Select, Var
@@ -75,7 +74,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.decided_condition import DecidedConditions
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 _Size = TypeVar("_Size", int, PrimExpr)
 GROWTH: Final = 128
@@ -406,6 +405,4 @@ def shift_tiles(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Shift())
 
 
-def ShiftTiles() -> Pass:  # noqa: N802 - in the style of pass names
-    """The pass ``tir.ShiftTiles``, which applies ``shift_tiles``; not in TVM."""
-    return make_pass("ShiftTiles", shift_tiles)
+ShiftTiles = define_pass("ShiftTiles", shift_tiles)

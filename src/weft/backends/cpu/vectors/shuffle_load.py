@@ -29,7 +29,6 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, contains
-from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -52,7 +51,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.interp.machine import constant_value
 from weft.tir.lanes import lane_of
 from weft.tir.stmt import BufferStore, For, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 _APART: Final = (2, 3, 4)
 """Strides of loads that become a load of whole vectors and a shuffle."""
@@ -259,6 +258,4 @@ def shuffle_loads(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Shuffles())
 
 
-def ShuffleLoad() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.ShuffleLoad``."""
-    return make_pass("ShuffleLoad", shuffle_loads)
+ShuffleLoad = define_pass("ShuffleLoad", shuffle_loads)

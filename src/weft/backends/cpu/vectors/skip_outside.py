@@ -36,13 +36,12 @@ from weft.arith.linear import detect_linear_equation
 from weft.backends.cpu.vectors.skip_padding import padded_element
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, mentions
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import LE, LT, Add, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, IfThenElse, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 
 SKIP_OUTSIDE: Final = "tir.skip_outside"
 """The annotation of a loop over the steps of a window."""
@@ -192,6 +191,4 @@ def skip_outside(func: PrimFunc) -> PrimFunc:
     return rewrite_body(rewritten, _FillInside(loops)) if loops else rewritten
 
 
-def SkipOutside() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.SkipOutside``."""
-    return make_pass("SkipOutside", skip_outside)
+SkipOutside = define_pass("SkipOutside", skip_outside)

@@ -26,13 +26,12 @@ from typing import Final
 from weft.arith.conjunction import conjunction, conjuncts
 from weft.ir.expr import FloatImm, PrimExpr
 from weft.ir.functor import collect, contains, mentions
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Add, Call, Mul, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, For, IfThenElse, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 SKIP_PADDING: Final = "pragma_skip_padding"
 """The annotation of a block whose sum leaves out products with the zeros of padding."""
@@ -104,6 +103,4 @@ def skip_padding(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Skip())
 
 
-def SkipPadding() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.SkipPadding``."""
-    return make_pass("SkipPadding", skip_padding)
+SkipPadding = define_pass("SkipPadding", skip_padding)

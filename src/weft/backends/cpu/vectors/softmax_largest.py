@@ -14,12 +14,11 @@ from collections.abc import Iterator
 
 from weft.backends.cpu.vectors.reciprocal import Values, uncast
 from weft.ir.functor import Mutator, collect
-from weft.ir.transform import Pass
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Div, Max, Mul, Select
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 
 
 def _readers(func: PrimFunc) -> dict[Buffer, set[Buffer]]:
@@ -72,6 +71,4 @@ def largest_of_softmax(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Select(tops)) if tops else func
 
 
-def LargestOfSoftmax() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.LargestOfSoftmax``."""
-    return make_pass("LargestOfSoftmax", largest_of_softmax)
+LargestOfSoftmax = define_pass("LargestOfSoftmax", largest_of_softmax)

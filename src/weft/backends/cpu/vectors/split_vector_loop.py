@@ -25,7 +25,6 @@ from typing import Final
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
@@ -34,7 +33,7 @@ from weft.tir.expr import Add, Call, Cast, Div, Max, Min, Mul, Select, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import define_pass, rewrite_body
 from weft.tir.transform.vectorize_loop import has_vector_form
 
 SHORTEST: Final = 4
@@ -203,6 +202,4 @@ def split_vector_loops(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Split())
 
 
-def SplitVectorLoop() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.SplitVectorLoop``."""
-    return make_pass("SplitVectorLoop", split_vector_loops)
+SplitVectorLoop = define_pass("SplitVectorLoop", split_vector_loops)

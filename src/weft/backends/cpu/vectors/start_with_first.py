@@ -20,12 +20,11 @@ from typing import Any, Final
 from weft.arith.deep_equal import all_deep_equal
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.ir.transform import Pass
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Broadcast, Call, Max, Min, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, SeqStmt, Stmt, seq, stmt_list
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 _WORST: Final[dict[type, float]] = {Max: -math.inf, Min: math.inf}
 """Operation -> its neutral element."""
@@ -126,6 +125,4 @@ def start_with_first(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Starts(own))
 
 
-def StartWithFirst() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.StartWithFirst``."""
-    return make_pass("StartWithFirst", start_with_first)
+StartWithFirst = define_pass("StartWithFirst", start_with_first)

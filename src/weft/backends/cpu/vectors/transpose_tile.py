@@ -32,13 +32,12 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call, Let, Ramp, Shuffle, Var, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.vectorize_loop import NotVectorizable, Vectorizer
 
 TRANSPOSE: Final = "tir.transpose_tile"
@@ -306,6 +305,4 @@ def transpose_tiles(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Transpose()) if marked else func
 
 
-def TransposeTile() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.TransposeTile``."""
-    return make_pass("TransposeTile", transpose_tiles)
+TransposeTile = define_pass("TransposeTile", transpose_tiles)

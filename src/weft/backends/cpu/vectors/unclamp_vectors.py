@@ -26,14 +26,13 @@ from typing import NamedTuple
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, contains
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Broadcast, Call, Max, Min, Select
 from weft.tir.function import PrimFunc
 from weft.tir.lanes import lane_of
 from weft.tir.stmt import BufferStore, For, IfThenElse, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
 class Clamped(NamedTuple):
@@ -140,6 +139,4 @@ def unclamp_vectors(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Unclamp())
 
 
-def UnclampVectors() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.UnclampVectors``."""
-    return make_pass("UnclampVectors", unclamp_vectors)
+UnclampVectors = define_pass("UnclampVectors", unclamp_vectors)

@@ -33,7 +33,6 @@ from weft.backends.cpu.vectors.fold_rows import fold_limit, fold_rows
 from weft.backends.cpu.vectors.lane_updates import LaneUpdate, update_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, mentions, substitute
-from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 from weft.tir.expr import Var
@@ -42,7 +41,7 @@ from weft.tir.printed_lines import with_line_of
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq, stmt_list
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 VECTOR_REDUCTION: Final = "tir.vector_reduction"
 """The annotation of a serial loop: [lanes of a vector, vectors that accumulate side by side]."""
@@ -377,6 +376,4 @@ def vectorize_reduction(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Reductions())
 
 
-def VectorizeReduction() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``tir.VectorizeReduction``."""
-    return make_pass("VectorizeReduction", vectorize_reduction)
+VectorizeReduction = define_pass("VectorizeReduction", vectorize_reduction)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule, with_functions
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.op_pattern import has_op_pattern, op_pattern
-from weft.relax.transform.passes import make_module_pass
 from weft.tir.function import PrimFunc
 
 
@@ -33,10 +32,4 @@ def _annotated(func: PrimFunc) -> PrimFunc:
     return func.with_attr("op_pattern", kind)
 
 
-def AnnotateTIROpPattern() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that writes the pattern of each PrimFunc on it."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return annotate_op_patterns(mod)
-
-    return make_module_pass("AnnotateTIROpPattern", run)
+AnnotateTIROpPattern = define_module_pass("AnnotateTIROpPattern", annotate_op_patterns)

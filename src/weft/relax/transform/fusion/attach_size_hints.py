@@ -16,11 +16,10 @@ from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.expr import Call, Function, ShapeExpr, Tuple
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
-from weft.relax.transform.passes import make_module_pass
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.size_hints import SIZE_HINTS, likely_size, size_hints_of
@@ -71,10 +70,4 @@ def _bound(call: Call, kernel: PrimFunc) -> Iterator[tuple[PrimExpr, PrimExpr]]:
         yield from zip(scalars, expect(call.args[2], ShapeExpr).values, strict=False)
 
 
-def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
-    return attach_size_hints(mod)
-
-
-def AttachSizeHints() -> Pass:  # noqa: N802 - named as its neighbours are
-    """The pass ``AttachSizeHints``."""
-    return make_module_pass("AttachSizeHints", _run)
+AttachSizeHints = define_module_pass("AttachSizeHints", attach_size_hints)

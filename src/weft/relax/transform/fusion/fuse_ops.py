@@ -36,7 +36,7 @@ from typing import Final
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import PassContext, define_module_pass
 from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.element_cost import element_cost, element_count, reads_of_element
 from weft.relax.analysis.index_parameters import index_parameters
@@ -54,7 +54,6 @@ from weft.relax.expr import (
 from weft.relax.op.base import CALLS_OF_KERNELS
 from weft.relax.transform.fusion.fusion_partition import FusionNode, partition
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
 from weft.tir.function import PrimFunc
 
@@ -221,16 +220,14 @@ def _callee(mod: IRModule, binding: Binding) -> PrimFunc | None:
     return func if isinstance(func, PrimFunc) else None
 
 
-def FuseOps(fuse_opt_level: int = -1) -> Pass:  # noqa: N802 - TVM's name
-    """The pass that fuses calls; level -1 is that of the PassContext, 0 fuses nothing."""
+def _fused_by_options(mod: IRModule, fuse_opt_level: int = -1) -> IRModule:
+    """The module with calls fused; level -1 is that of the PassContext, 0 fuses nothing."""
+    ctx = PassContext.current()
+    level = ctx.opt_level if fuse_opt_level == -1 else fuse_opt_level
+    max_depth = int(ctx.config.get("relax.FuseOps.max_depth", MAX_DEPTH))
+    if max_depth < 1:
+        raise PassError(f"FuseOps: expected relax.FuseOps.max_depth of at least 1, got {max_depth}")
+    return fuse_ops(mod, level, max_depth)
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        level = ctx.opt_level if fuse_opt_level == -1 else fuse_opt_level
-        max_depth = int(ctx.config.get("relax.FuseOps.max_depth", MAX_DEPTH))
-        if max_depth < 1:
-            raise PassError(
-                f"FuseOps: expected relax.FuseOps.max_depth of at least 1, got {max_depth}"
-            )
-        return fuse_ops(mod, level, max_depth)
 
-    return make_module_pass("FuseOps", run)
+FuseOps = define_module_pass("FuseOps", _fused_by_options)

@@ -33,7 +33,7 @@ from typing import Any
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import Pass, define_module_pass
 from weft.relax.analysis.bindings import udchain
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.dpl.kinds import CallPattern, DFPattern
@@ -52,7 +52,6 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
 from weft.relax.transform.fusion.unit_order import UnitOrder
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRTypeError, IRValueError, PassError
 
 
@@ -297,9 +296,5 @@ def FuseOpsByPattern(  # noqa: N802 - TVM's name
     """The pass that groups what patterns match; ``bind_constants`` keeps constants inside."""
     fusions = [as_fusion_pattern(pattern) for pattern in patterns]
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return fuse_ops_by_pattern(
-            mod, fusions, bind_constants, annotate_codegen, tuple(entry_functions or ())
-        )
-
-    return make_module_pass("FuseOpsByPattern", run)
+    make = define_module_pass("FuseOpsByPattern", fuse_ops_by_pattern)
+    return make(fusions, bind_constants, annotate_codegen, tuple(entry_functions or ()))

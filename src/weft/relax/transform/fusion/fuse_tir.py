@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.expr import Call, Function, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import match_params
@@ -32,7 +32,6 @@ from weft.relax.op.base import call_tir, call_tir_inplace
 from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, StructInfo, TupleStructInfo
 from weft.relax.transform.fusion.fused_kernel import NEW_OUTPUT, KernelFuser
 from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
-from weft.relax.transform.passes import make_module_pass
 from weft.tir.expr import Var as TirVar
 
 Structure: TypeAlias = int | tuple["Structure", ...]
@@ -118,7 +117,7 @@ class _Rewriter(PyExprMutator):
         return leaves
 
 
-def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
+def fuse_tir(mod: IRModule) -> IRModule:
     """The module with its Primitive functions fused."""
     fused: dict[str, Fused] = {}
     functions: dict[GlobalVar, BaseFunc] = {}
@@ -141,6 +140,4 @@ def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
     return eliminate_dead_code(result)
 
 
-def FuseTIR() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that makes one PrimFunc of each Primitive function."""
-    return make_module_pass("FuseTIR", fuse_tir)
+FuseTIR = define_module_pass("FuseTIR", fuse_tir)

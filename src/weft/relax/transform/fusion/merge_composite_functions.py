@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -40,7 +40,6 @@ from weft.relax.transform.fusion.grouping import Group, is_groupable, make_group
 from weft.relax.transform.fusion.unit_order import UnitOrder
 from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.host.purity import to_non_dataflow
-from weft.relax.transform.passes import make_module_pass
 
 
 def composite_of(mod: IRModule, callee: RelaxExpr) -> Function | None:
@@ -153,10 +152,4 @@ def _localized(
     return copies
 
 
-def MergeCompositeFunctions() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that merges the composite functions of one backend."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return merge_composite_functions(mod)
-
-    return make_module_pass("MergeCompositeFunctions", run)
+MergeCompositeFunctions = define_module_pass("MergeCompositeFunctions", merge_composite_functions)

@@ -34,7 +34,7 @@ from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.traits import Trait, has
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.dependencies import operands
 from weft.relax.expr import (
     Binding,
@@ -51,7 +51,6 @@ from weft.relax.op.base import CALL_TIR
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.fusion.fuse_tir import fuse_tir
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
-from weft.relax.transform.passes import make_module_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir.analysis.loop_slabs import LoopAccesses, loop_accesses
@@ -189,10 +188,10 @@ def _is_view(binding: Binding) -> bool:
     return isinstance(binding, VarBinding) and isinstance(value, Var | Tuple | TupleGetItem)
 
 
-def merge_parallel_kernels(mod: IRModule, machine: Machine) -> IRModule:
+def merge_parallel_kernels(mod: IRModule) -> IRModule:
     """The module with neighbouring kernels in dataflow blocks merged if they share a partition."""
     groups: dict[Var, Group] = {}
-    loops = _Loops()
+    loops, machine = _Loops(), machine_of(Target.current())
     for func in mod.functions.values():
         if isinstance(func, Function) and is_groupable(func):
             for block in collect(func.body, DataflowBlock):
@@ -202,7 +201,7 @@ def merge_parallel_kernels(mod: IRModule, machine: Machine) -> IRModule:
     if not groups:
         return mod
     before = {gvar.name_hint for gvar in mod.functions}
-    fused = fuse_tir(make_grouped_functions(mod, groups), PassContext.current())
+    fused = fuse_tir(make_grouped_functions(mod, groups))
     return _with_loops_merged(fused, before)
 
 
@@ -215,10 +214,4 @@ def _with_loops_merged(mod: IRModule, known: set[str]) -> IRModule:
     return merged
 
 
-def MergeParallelKernels() -> Pass:  # noqa: N802 - a pass
-    """The pass that merges kernels whose parallel loops share a partition."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return merge_parallel_kernels(mod, machine_of(Target.current()))
-
-    return make_module_pass("MergeParallelKernels", run)
+MergeParallelKernels = define_module_pass("MergeParallelKernels", merge_parallel_kernels)

@@ -36,12 +36,11 @@ from weft.ir.expr import GlobalVar, IntImm, PrimExpr, RelaxExpr
 from weft.ir.functor import Mutator, collect, mentions
 from weft.ir.module import IRModule
 from weft.ir.node import Map, expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.expr import Call, Function, ShapeExpr
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.ir.prim_func_info import prim_func_info
 from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
-from weft.relax.transform.passes import make_module_pass
 from weft.tir import op
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Add, FloorDiv, SizeVar, Sub, Var
@@ -210,7 +209,8 @@ def _is_kernel_call(call: Call) -> bool:
     return call.op in (CALL_TIR, CALL_TIR_INPLACE) and isinstance(call.args[0], GlobalVar)
 
 
-def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+def _with_names(mod: IRModule) -> IRModule:
+    """The module whose private kernels have names of their own for extents."""
     uses = _Uses()
     for func in mod.functions.values():
         if isinstance(func, Function):
@@ -238,6 +238,4 @@ def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
     return IRModule({**functions, **renamed}, None, mod.attrs, mod.global_infos)
 
 
-def NameExtents() -> Pass:  # noqa: N802 - a pass
-    """The pass that gives symbolic extents of kernels names of their own."""
-    return make_module_pass("NameExtents", _run)
+NameExtents = define_module_pass("NameExtents", _with_names)

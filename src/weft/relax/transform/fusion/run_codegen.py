@@ -26,11 +26,10 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.expr import Call, Constant, ExternFunc, Function, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
-from weft.relax.transform.passes import make_module_pass
 from weft.runtime.module import Module
 from weft.runtime.registry import get_global_func, missing_function
 from weft.support.errors import PassError
@@ -39,10 +38,11 @@ from weft.support.errors import PassError
 def run_codegen(
     mod: IRModule,
     target_options: Mapping[str, Mapping[str, object]] | None = None,
-    entry_functions: Sequence[str] = (),
+    entry_functions: Sequence[str] | None = None,
 ) -> IRModule:
     """The module with marked functions compiled; ``mod`` if there are none."""
-    for name in entry_functions:
+    entries = list(entry_functions or ())
+    for name in entries:
         if name not in mod:
             raise PassError(f"RunCodegen: the module has no function {name!r}")
     marked = dict(_marked_functions(mod))
@@ -58,8 +58,7 @@ def run_codegen(
     attrs = {**redirected.attrs, "external_mods": [*earlier, *compiled]}
     if names:
         attrs["const_name_to_constant"] = {name: c.data for c, name in names.items()}
-    entries = list(entry_functions) or None
-    return eliminate_dead_code(redirected.with_attrs(attrs), entries)
+    return eliminate_dead_code(redirected.with_attrs(attrs), entries or None)
 
 
 def _marked_functions(mod: IRModule) -> Iterator[tuple[GlobalVar, Function]]:
@@ -141,13 +140,4 @@ class _Redirection(PyExprMutator):
         return Call(dps, [callee, Tuple(call.args)], None, [op.struct_info])
 
 
-def RunCodegen(  # noqa: N802 - TVM's name
-    target_options: Mapping[str, Mapping[str, object]] | None = None,
-    entry_functions: Sequence[str] | None = None,
-) -> Pass:
-    """The pass that hands marked functions to their backends."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return run_codegen(mod, target_options, tuple(entry_functions or ()))
-
-    return make_module_pass("RunCodegen", run)
+RunCodegen = define_module_pass("RunCodegen", run_codegen)

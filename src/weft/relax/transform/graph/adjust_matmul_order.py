@@ -20,14 +20,13 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, RelaxExpr
 from weft.ir.functor import collect, post_order_visit, substitute
 from weft.ir.node import Node
-from weft.ir.transform import Pass
 from weft.relax import op
 from weft.relax.analysis.compile_time import known_at_compile_time
 from weft.relax.dpl import is_op, rewrite_call, wildcard
 from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import Expr, Function
 from weft.relax.ir.lattice import tensor_dims
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.tir.expr import Add, Mul, Sub, Var
 
 Bounds = Mapping[str, int]
@@ -125,12 +124,10 @@ def _is_odd(node: Node) -> bool:
     return isinstance(node, PrimExpr) and not isinstance(node, _POLYNOMIAL)
 
 
-def AdjustMatmulOrder() -> Pass:  # noqa: N802 - TVM's name
-    """The pass; see the module's docstring."""
+def adjust_matmul_order(func: Function) -> Function:
+    """The function with the products of three factors in the better order."""
+    chains = _Chains(func)
+    return rewrite_call(chains.pattern, chains.rewritten, func)
 
-    def run(func: Function) -> Function:
-        chains = _Chains(func)
-        rewritten: Function = rewrite_call(chains.pattern, chains.rewritten, func)
-        return rewritten
 
-    return make_function_pass("AdjustMatmulOrder", run, 1)
+AdjustMatmulOrder = define_function_pass("AdjustMatmulOrder", adjust_matmul_order, 1)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule, rename_functions, with_functions
-from weft.ir.transform import Pass, PassContext
-from weft.relax.transform.passes import make_module_pass
+from weft.ir.transform import define_module_pass
 from weft.tir.function import PrimFunc
 
 
-def attach_global_symbol(mod: IRModule, _ctx: PassContext) -> IRModule:
+def attach_global_symbol(mod: IRModule) -> IRModule:
     """The module with a ``global_symbol`` on each function; the same object if all have it."""
     prefix = str(mod.attrs.get("system_lib_prefix") or "")
     renamed = _prefixed(mod, prefix) if prefix else {}
@@ -35,6 +34,4 @@ def _prefixed(mod: IRModule, prefix: str) -> dict[GlobalVar, GlobalVar]:
     return renamed
 
 
-def AttachGlobalSymbol() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that makes every function visible from outside."""
-    return make_module_pass("AttachGlobalSymbol", attach_global_symbol)
+AttachGlobalSymbol = define_module_pass("AttachGlobalSymbol", attach_global_symbol)

@@ -7,10 +7,9 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import Pass, define_module_pass
 from weft.relax.expr import Function, Var
 from weft.relax.rewrite.binding import bind_params, bind_symbolic_vars, function_symbols
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRValueError, PassError
 from weft.tir.expr import Var as TirVar
 
@@ -25,7 +24,7 @@ def BindParams(func_name: str, params: Mapping[Any, object]) -> Pass:  # noqa: N
             f"BindParams: expected a dict from parameters to arrays, got {type(params).__name__}"
         )
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+    def run(mod: IRModule) -> IRModule:
         func = _function(mod, func_name, "BindParams")
         known = {param.name_hint for param in func.params}
         unknown = [key for key in params if not isinstance(key, Var) and key not in known]
@@ -38,7 +37,7 @@ def BindParams(func_name: str, params: Mapping[Any, object]) -> Pass:  # noqa: N
         result.update_func(mod.get_global_var(func_name), bind_params(func, params))
         return result
 
-    return make_module_pass("BindParams", run)
+    return define_module_pass("BindParams", run)()
 
 
 def _function(mod: IRModule, name: str, what: str) -> Function:
@@ -48,23 +47,22 @@ def _function(mod: IRModule, name: str, what: str) -> Function:
     return func
 
 
-def BindSymbolicVars(  # noqa: N802 - TVM's name
-    binding_map: Symbols, func_name: str | None = None
-) -> Pass:
-    """The pass that replaces symbolic variables, in one function or in all graph functions."""
+def _with_symbols_bound(
+    mod: IRModule, binding_map: Symbols, func_name: str | None = None
+) -> IRModule:
+    """The module with symbolic variables replaced, in one function or in all graph functions."""
+    if func_name is not None:
+        func = _function(mod, func_name, "BindSymbolicVars")
+        targets = {mod.get_global_var(func_name): (func, binding_map)}
+    else:
+        targets = _users(mod, binding_map)
+    result = mod.clone()
+    for gvar, (func, bound) in targets.items():
+        result.update_func(gvar, bind_symbolic_vars(func, bound))
+    return result if targets else mod
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        if func_name is not None:
-            func = _function(mod, func_name, "BindSymbolicVars")
-            targets = {mod.get_global_var(func_name): (func, binding_map)}
-        else:
-            targets = _users(mod, binding_map)
-        result = mod.clone()
-        for gvar, (func, bound) in targets.items():
-            result.update_func(gvar, bind_symbolic_vars(func, bound))
-        return result if targets else mod
 
-    return make_module_pass("BindSymbolicVars", run)
+BindSymbolicVars = define_module_pass("BindSymbolicVars", _with_symbols_bound)
 
 
 def _users(mod: IRModule, binding_map: Symbols) -> dict[GlobalVar, tuple[Function, Symbols]]:

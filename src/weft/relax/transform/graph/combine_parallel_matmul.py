@@ -25,7 +25,6 @@ from typing import Any
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.written import targets
@@ -46,7 +45,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value, same_dims
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 FCheck = Callable[[Any, list[Any], list[Any], dict[Var, Any]], bool]
 """``(left side, right sides, biases, values of variables)`` -> whether to combine them."""
@@ -58,17 +57,15 @@ def _is_activation(call: Call) -> bool:
     return is_of_nn and len(call.args) == 1 and not call.attrs
 
 
-def CombineParallelMatmul(check: FCheck | None = None) -> FunctionPass:  # noqa: N802 - as TVM
-    """Combine the products that share their left side.
+def combine_parallel_matmul(func: Function, check: FCheck | None = None) -> Function:
+    """The function with one product instead of those that share their left side.
 
     ``check(lhs, rhs, bias, bindings)`` refuses a group by returning False.
     """
+    return _Combiner(check or (lambda *_: True)).visit_expr(func)
 
-    def run(func: Function) -> Function:
-        rewritten: Function = _Combiner(check or (lambda *_: True)).visit_expr(func)
-        return rewritten
 
-    return make_function_pass("CombineParallelMatmul", run)
+CombineParallelMatmul = define_function_pass("CombineParallelMatmul", combine_parallel_matmul)
 
 
 @dataclass(eq=False)

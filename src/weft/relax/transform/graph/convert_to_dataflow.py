@@ -12,13 +12,12 @@ from collections.abc import Sequence
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
-from weft.ir.transform import Pass
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.builder.normalize import merged_blocks
 from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, Function, If, SeqExpr
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.rewrite.canonical import canonicalize_bindings
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 
 class _Converter(PyExprMutator):
@@ -79,10 +78,4 @@ def convert_to_dataflow(func: Function, min_size: int = 2) -> Function:
     return canonicalize_bindings(rewritten)
 
 
-def ConvertToDataflow(min_size: int = 2) -> Pass:  # noqa: N802 - TVM's name
-    """The pass that makes dataflow blocks of runs of at least ``min_size`` pure bindings."""
-
-    def run(func: Function) -> Function:
-        return convert_to_dataflow(func, min_size)
-
-    return make_function_pass("ConvertToDataflow", run)
+ConvertToDataflow = define_function_pass("ConvertToDataflow", convert_to_dataflow)

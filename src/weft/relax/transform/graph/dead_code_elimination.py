@@ -13,10 +13,9 @@ from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
 from weft.ir.module import IRModule, with_functions
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Function
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
 from weft.tir.expr import Call as TirCall
 from weft.tir.function import PrimFunc
@@ -70,12 +69,4 @@ def _callees(func: BaseFunc | None) -> list[str]:
     return [gvar.name_hint for gvar in collect(func, GlobalVar)]
 
 
-def DeadCodeElimination(  # noqa: N802 - TVM's name
-    entry_functions: Sequence[str] | None = None,
-) -> Pass:
-    """The pass that removes unreachable functions and unused bindings."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return eliminate_dead_code(mod, entry_functions)
-
-    return make_module_pass("DeadCodeElimination", run, opt_level=1)
+DeadCodeElimination = define_module_pass("DeadCodeElimination", eliminate_dead_code, opt_level=1)

@@ -25,7 +25,7 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.shape_arith import INT64
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.tir.expr import Var as TirVar
 
 
@@ -81,6 +81,11 @@ def _batch_norm(call: Call) -> Tuple:
     return Tuple([normalized, mean, variance])
 
 
+def decompose_ops(func: Function, keep_training: bool) -> Function:
+    """The function with operators decomposed as inference needs them."""
+    return _Decomposer(keep_training).visit_expr(func)
+
+
 def DecomposeOpsForInference(  # noqa: N802 - as TVM
     func_name: str | None = None, *, keep_training: bool = False
 ) -> Pass:
@@ -88,9 +93,5 @@ def DecomposeOpsForInference(  # noqa: N802 - as TVM
 
     ``keep_training`` leaves batch norms whose statistics are those of the batch as they are.
     """
-
-    def decompose(func: Function) -> Function:
-        return _Decomposer(keep_training).visit_expr(func)
-
-    function_pass = make_function_pass("DecomposeOps", decompose)
+    function_pass = define_function_pass("DecomposeOps", decompose_ops)(keep_training)
     return function_pass if func_name is None else ApplyPassToFunction(function_pass, func_name)

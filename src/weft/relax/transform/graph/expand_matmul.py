@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.node import expect
-from weft.ir.transform import Pass
 from weft.relax import op
 from weft.relax.analysis.compile_time import known_at_compile_time
 from weft.relax.dpl import is_op, rewrite_call, wildcard
@@ -25,7 +24,7 @@ from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import Call, Constant, Expr, Function, ShapeExpr
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import same_dim, same_dims
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 Matched = Mapping[Pattern, RelaxExpr]
 
@@ -91,23 +90,19 @@ def _each_product(
     return op.reshape(product, ShapeExpr([batch, rows, count, columns]))
 
 
-def ExpandMatmulOfSum() -> Pass:  # noqa: N802 - TVM's name
-    """The pass; see the module's docstring."""
-
-    def run(func: Function) -> Function:
-        sums = _Sums(func)
-        rewritten: Function = rewrite_call(sums.pattern, sums.rewritten, func)
-        return rewritten
-
-    return make_function_pass("ExpandMatmulOfSum", run, 1)
+def expand_matmul_of_sum(func: Function) -> Function:
+    """The function with sums of products instead of products with sums."""
+    sums = _Sums(func)
+    return rewrite_call(sums.pattern, sums.rewritten, func)
 
 
-def ReorderTakeAfterMatmul() -> Pass:  # noqa: N802 - TVM's name
-    """The pass; see the module's docstring."""
+def reorder_take_after_matmul(func: Function) -> Function:
+    """The function with rows taken of products instead of products with rows that are taken."""
+    takes = _Takes()
+    return rewrite_call(takes.pattern, takes.rewritten, func)
 
-    def run(func: Function) -> Function:
-        takes = _Takes()
-        rewritten: Function = rewrite_call(takes.pattern, takes.rewritten, func)
-        return rewritten
 
-    return make_function_pass("ReorderTakeAfterMatmul", run, 1)
+ExpandMatmulOfSum = define_function_pass("ExpandMatmulOfSum", expand_matmul_of_sum, 1)
+ReorderTakeAfterMatmul = define_function_pass(
+    "ReorderTakeAfterMatmul", reorder_take_after_matmul, 1
+)

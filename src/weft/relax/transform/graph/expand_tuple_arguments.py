@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     BindingBlock,
@@ -26,7 +26,6 @@ from weft.relax.transform.graph.private_functions import (
     change_signatures,
     private_functions,
 )
-from weft.relax.transform.passes import make_module_pass
 
 
 def _expanded(func: Function) -> Function:
@@ -73,7 +72,7 @@ def _rewrite_call(
     return Call(callee, args, call.attrs, call.sinfo_args, call.span)
 
 
-def expand_tuple_arguments(mod: IRModule, _ctx: PassContext) -> IRModule:
+def expand_tuple_arguments(mod: IRModule) -> IRModule:
     """The module whose private functions take no tuples; the same if there are none."""
     changes = {
         name: Change(_expanded(func), _rewrite_call)
@@ -83,6 +82,4 @@ def expand_tuple_arguments(mod: IRModule, _ctx: PassContext) -> IRModule:
     return change_signatures(mod, changes)
 
 
-def ExpandTupleArguments() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that hands tuples to private functions field by field."""
-    return make_module_pass("ExpandTupleArguments", expand_tuple_arguments)
+ExpandTupleArguments = define_module_pass("ExpandTupleArguments", expand_tuple_arguments)

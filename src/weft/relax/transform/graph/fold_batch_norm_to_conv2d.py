@@ -15,7 +15,6 @@ from __future__ import annotations
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.expr import (
@@ -33,7 +32,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.graph.scale_and_shift_norms import scale_and_shift
-from weft.relax.transform.passes import bound_constant, make_operator_pass
+from weft.relax.transform.passes import bound_constant, define_operator_pass
 
 _BATCH_NORM = Op.get("relax.nn.batch_norm")
 
@@ -122,14 +121,12 @@ def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
     return out_layout.index("C"), kernel_layout.index("O")
 
 
-def FoldBatchnormToConv2D(*, keep_training: bool = False) -> FunctionPass:  # noqa: N802 - as TVM
-    """Fold batch norms into the convolutions before them.
+def fold_batch_norm(func: Function, *, keep_training: bool = False) -> Function:
+    """The function with batch norms folded into the convolutions before them.
 
     ``keep_training`` leaves batch norms alone that use the statistics of the batch.
     """
+    return _Folder(uses(func), keep_training).visit_expr(func)
 
-    def fold(func: Function) -> Function:
-        folded: Function = _Folder(uses(func), keep_training).visit_expr(func)
-        return folded
 
-    return make_operator_pass("FoldBatchnormToConv2D", fold)
+FoldBatchnormToConv2D = define_operator_pass("FoldBatchnormToConv2D", fold_batch_norm)

@@ -18,7 +18,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule, with_functions
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.analysis.written import written_variables
 from weft.relax.expr import (
@@ -41,7 +41,6 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy
 from weft.relax.transform.graph.fold_moves import moved_by_numpy
 from weft.relax.transform.legalize import rule_of
-from weft.relax.transform.passes import make_module_pass
 from weft.runtime.ndarray import NDArray
 from weft.runtime.weight_names import inherit_name
 from weft.support import slots
@@ -276,7 +275,7 @@ def _tensors(args: Sequence[RelaxExpr]) -> list[RelaxExpr]:
     return leaves
 
 
-def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
+def fold_constant(mod: IRModule) -> IRModule:
     """The module with constant parts computed; the same object if there are none."""
     folder = _Folder(mod)
     functions: dict[GlobalVar, BaseFunc] = {}
@@ -291,6 +290,4 @@ def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
     return with_functions(mod, functions)
 
 
-def FoldConstant() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that computes what depends on constants only."""
-    return make_module_pass("FoldConstant", fold_constant)
+FoldConstant = define_module_pass("FoldConstant", fold_constant)

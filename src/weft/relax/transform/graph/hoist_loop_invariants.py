@@ -34,7 +34,6 @@ from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
-from weft.ir.transform import Pass
 from weft.relax.analysis.bindings import get_var2val, uses
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.analysis.variables import bound_vars, free_vars
@@ -54,7 +53,7 @@ from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.ir.substitution import Substitution
 from weft.relax.struct_info import FuncStructInfo, TensorStructInfo
 from weft.relax.transform.graph.movement.layout import RESHAPES
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.tir.expr import Var as TirVar
 
 _COMPUTES: Final = Trait.CONTRACTION | Trait.REDUCTION | Trait.ALONG_AXIS | Trait.ELEMENTWISE
@@ -271,6 +270,4 @@ def hoist_loop_invariants(func: Function) -> Function:
     return rewritten if hoist.has_changed else func
 
 
-def HoistLoopInvariants() -> Pass:  # noqa: N802 - the name of a pass, as TVM spells them
-    """The pass that computes before a loop what each of its steps computes anew."""
-    return make_operator_pass("HoistLoopInvariants", hoist_loop_invariants)
+HoistLoopInvariants = define_operator_pass("HoistLoopInvariants", hoist_loop_invariants)

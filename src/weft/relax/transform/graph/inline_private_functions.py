@@ -8,17 +8,16 @@ y = R.exp(x); return y``. A function stays if it is recursive, if it is used oth
 from __future__ import annotations
 
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.purity import detect_recursion
 from weft.relax.analysis.variables import all_global_vars
 from weft.relax.expr import Function
 from weft.relax.rewrite.binding import inline_functions
 from weft.relax.rewrite.canonical import canonicalize_bindings
 from weft.relax.transform.graph.private_functions import private_functions
-from weft.relax.transform.passes import make_module_pass
 
 
-def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
+def inline_private_functions(mod: IRModule) -> IRModule:
     """The module without private functions that can be inlined; the same if there are none."""
     recursive = {gvar.name_hint for group in detect_recursion(mod) for gvar in group}
     inlined = {name: func for name, func in private_functions(mod).items() if name not in recursive}
@@ -45,6 +44,4 @@ def _inlined(func: Function, callees: dict[str, Function]) -> Function:
     return func if inlined is func else canonicalize_bindings(inlined)
 
 
-def InlinePrivateFunctions() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that inlines private graph functions."""
-    return make_module_pass("InlinePrivateFunctions", inline_private_functions)
+InlinePrivateFunctions = define_module_pass("InlinePrivateFunctions", inline_private_functions)

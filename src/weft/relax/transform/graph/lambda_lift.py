@@ -19,14 +19,13 @@ from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
 from weft.relax.expr import Call, Expr, Function, ShapeExpr, Tuple, Var, VarBinding
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.op.base import invoke_closure, invoke_pure_closure, make_closure
 from weft.relax.struct_info import FuncStructInfo, ShapeStructInfo
-from weft.relax.transform.passes import make_module_pass
 from weft.relax.utils import copy_with_new_vars
 
 
@@ -187,7 +186,7 @@ class _Lifter(PyExprMutator):
         return invoke(call.op, Tuple(call.args), op.struct_info)
 
 
-def lambda_lift(mod: IRModule, _ctx: PassContext) -> IRModule:
+def lambda_lift(mod: IRModule) -> IRModule:
     """The module without local functions; the same object if there are none."""
     lifter = _Lifter(mod)
     if not lifter.names:
@@ -199,6 +198,4 @@ def lambda_lift(mod: IRModule, _ctx: PassContext) -> IRModule:
     return IRModule({**functions, **lifter.lifted}, None, mod.attrs, mod.global_infos)
 
 
-def LambdaLift() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that moves local functions to the module."""
-    return make_module_pass("LambdaLift", lambda_lift, opt_level=1)
+LambdaLift = define_module_pass("LambdaLift", lambda_lift, opt_level=1)

@@ -5,13 +5,12 @@ every expression has struct info.
 from __future__ import annotations
 
 from weft.ir.module import IRModule, with_functions
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Function
-from weft.relax.transform.passes import make_module_pass
 
 
-def normalize(mod: IRModule, _ctx: PassContext) -> IRModule:
+def normalize(mod: IRModule) -> IRModule:
     """The module in normal form; the same object if it is already."""
     builder = BlockBuilder(mod)
     functions = {
@@ -21,6 +20,4 @@ def normalize(mod: IRModule, _ctx: PassContext) -> IRModule:
     return with_functions(mod, functions)
 
 
-def Normalize() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that brings functions into normal form."""
-    return make_module_pass("Normalize", normalize)
+Normalize = define_module_pass("Normalize", normalize)

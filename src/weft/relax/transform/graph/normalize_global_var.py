@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule, rename_functions
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.builder.module_builder import NameSupply
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRValueError
 
 
-def normalize_global_var(mod: IRModule, _ctx: PassContext) -> IRModule:
+def normalize_global_var(mod: IRModule) -> IRModule:
     """The module with functions renamed where needed; the same if none is."""
     public = {
         gvar: str(func.attrs["global_symbol"])
@@ -48,6 +47,4 @@ def _named(gvar: GlobalVar, name: str) -> GlobalVar:
     return renamed
 
 
-def NormalizeGlobalVar() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that names public functions by their ``global_symbol``."""
-    return make_module_pass("NormalizeGlobalVar", normalize_global_var)
+NormalizeGlobalVar = define_module_pass("NormalizeGlobalVar", normalize_global_var)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import same_dims
 from weft.relax.rewrite.canonical import canonicalize_bindings
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 
 _RESHAPE = Op.get("relax.reshape")
 
@@ -54,11 +53,10 @@ class _Remover(PyExprMutator):
         return source if is_visible else data
 
 
-def _without_reshapes(func: Function) -> Function:
+def remove_redundant_reshape(func: Function) -> Function:
+    """The function without reshapes that change nothing or that another one follows."""
     rewritten = _Remover().visit_expr(func)
     return func if rewritten is func else canonicalize_bindings(rewritten)
 
 
-def RemoveRedundantReshape() -> FunctionPass:  # noqa: N802 - as TVM
-    """Remove reshapes that change nothing, and those that another reshape follows."""
-    return make_operator_pass("RemoveRedundantReshape", _without_reshapes)
+RemoveRedundantReshape = define_operator_pass("RemoveRedundantReshape", remove_redundant_reshape)

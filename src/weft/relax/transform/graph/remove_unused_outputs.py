@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     BindingBlock,
@@ -33,7 +33,6 @@ from weft.relax.transform.graph.private_functions import (
     change_signatures,
     private_functions,
 )
-from weft.relax.transform.passes import make_module_pass
 
 
 class _Usage(PyExprVisitor):
@@ -105,7 +104,7 @@ def _without_outputs(func: Function, kept: list[int]) -> Change:
     return Change(shortened, rewrite_call)
 
 
-def remove_unused_outputs(mod: IRModule, _ctx: PassContext) -> IRModule:
+def remove_unused_outputs(mod: IRModule) -> IRModule:
     """The module whose private functions return only what is used; the same if all do."""
     candidates = {
         name: func
@@ -127,6 +126,4 @@ def remove_unused_outputs(mod: IRModule, _ctx: PassContext) -> IRModule:
     return change_signatures(mod, changes)
 
 
-def RemoveUnusedOutputs() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that removes results of private functions that no caller uses."""
-    return make_module_pass("RemoveUnusedOutputs", remove_unused_outputs)
+RemoveUnusedOutputs = define_module_pass("RemoveUnusedOutputs", remove_unused_outputs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Function, PrimValue, Var
@@ -22,7 +22,6 @@ from weft.relax.transform.graph.private_functions import (
     change_signatures,
     private_functions,
 )
-from weft.relax.transform.passes import make_module_pass
 from weft.tir.expr import Var as TirVar
 
 
@@ -81,7 +80,7 @@ def _without_unused(func: Function, calls: list[Call]) -> Change | None:
     return Change(_with_params(func, params), rewrite_call)
 
 
-def remove_unused_parameters(mod: IRModule, _ctx: PassContext) -> IRModule:
+def remove_unused_parameters(mod: IRModule) -> IRModule:
     """The module whose private functions take only what they use; the same if all do."""
     candidates = private_functions(mod)
     if not candidates:
@@ -98,6 +97,4 @@ def remove_unused_parameters(mod: IRModule, _ctx: PassContext) -> IRModule:
     return change_signatures(mod, changes)
 
 
-def RemoveUnusedParameters() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that removes parameters of private functions that these do not use."""
-    return make_module_pass("RemoveUnusedParameters", remove_unused_parameters)
+RemoveUnusedParameters = define_module_pass("RemoveUnusedParameters", remove_unused_parameters)

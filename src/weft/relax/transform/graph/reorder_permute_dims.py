@@ -14,14 +14,13 @@ from typing import Final
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.relax import op
 from weft.relax.analysis.bindings import get_var2val
 from weft.relax.dpl import is_op, rewrite_call, wildcard
 from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import Call, Expr, Function, Tuple, Var
 from weft.relax.ir.lattice import tensor_dims
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 _PERMUTE: Final = Op.get("relax.permute_dims")
 
@@ -48,17 +47,16 @@ def _order(turn: Call, rank: int) -> list[int]:
     return list(range(rank))[::-1] if axes is None else [int(axis) % rank for axis in axes]
 
 
-def ReorderPermuteDimsAfterConcat() -> Pass:  # noqa: N802 - TVM's name
-    """The pass; see the module's docstring."""
-    pattern = is_op("relax.concat")(wildcard())
+def reorder_permute_dims_after_concat(func: Function) -> Function:
+    """The function with concatenations transposed instead of their parts."""
+    values, pattern = get_var2val(func), is_op("relax.concat")(wildcard())
 
-    def run(func: Function) -> Function:
-        values = get_var2val(func)
+    def moved(expr: Expr, matched: Mapping[Pattern, RelaxExpr]) -> Expr:
+        return _moved(expect(matched[pattern], Call), values) or expr
 
-        def moved(expr: Expr, matched: Mapping[Pattern, RelaxExpr]) -> Expr:
-            return _moved(expect(matched[pattern], Call), values) or expr
+    return rewrite_call(pattern, moved, func)
 
-        rewritten: Function = rewrite_call(pattern, moved, func)
-        return rewritten
 
-    return make_function_pass("ReorderPermuteDimsAfterConcat", run, 1)
+ReorderPermuteDimsAfterConcat = define_function_pass(
+    "ReorderPermuteDimsAfterConcat", reorder_permute_dims_after_concat, 1
+)

@@ -14,13 +14,12 @@ from typing import Final
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op as ops
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Function, Tuple, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import TensorStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 _BATCH_NORM: Final = Op.get("relax.nn.batch_norm")
 _WIDE: Final = ({"float32"}, {"float64"})
@@ -60,10 +59,9 @@ def scale_and_shift(
     return scale, ops.subtract(beta, shift) if norm.attrs["center"] else ops.negative(shift)
 
 
-def _run(func: Function) -> Function:
+def scale_and_shift_norms(func: Function) -> Function:
+    """The function with batch norms as products and sums."""
     return _Rewriter().visit_expr(func)
 
 
-def ScaleAndShiftNorms() -> FunctionPass:  # noqa: N802 - named as its neighbours are
-    """The pass ``ScaleAndShiftNorms``."""
-    return make_function_pass("ScaleAndShiftNorms", _run)
+ScaleAndShiftNorms = define_function_pass("ScaleAndShiftNorms", scale_and_shift_norms)

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.traits import Trait, has
-from weft.ir.transform import FunctionPass
 from weft.relax.analysis.bindings import uses
 from weft.relax.expr import (
     BindingBlock,
@@ -37,7 +36,7 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.rewrite.canonical import canonicalize_bindings
 from weft.relax.transform.graph.movement import MOVEMENTS
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 
 
 @dataclass
@@ -135,11 +134,10 @@ class _Mover(PyExprMutator):
         return not isinstance(expr, Var) or self.counts.get(expr, 1) <= 1
 
 
-def _simplified(func: Function) -> Function:
+def simplify_data_movement(func: Function) -> Function:
+    """The function in which transposes, reshapes and slices cancel or cost nothing."""
     rewritten = _Mover(dict(uses(func))).visit_expr(func)
     return func if rewritten is func else canonicalize_bindings(rewritten)
 
 
-def SimplifyDataMovement() -> FunctionPass:  # noqa: N802 - a pass
-    """Move transposes, reshapes and slices until they cancel or cost nothing."""
-    return make_operator_pass("SimplifyDataMovement", _simplified)
+SimplifyDataMovement = define_operator_pass("SimplifyDataMovement", simplify_data_movement)

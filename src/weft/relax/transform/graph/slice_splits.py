@@ -12,7 +12,6 @@ from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.expr import (
@@ -21,12 +20,13 @@ from weft.relax.expr import (
     Call,
     DataflowBlock,
     DataflowVar,
+    Function,
     TupleGetItem,
     Var,
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.graph.movement.slices import split_ranges
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 
 _SPLIT = Op.get("relax.split")
 _FUSED = Trait.ELEMENTWISE | Trait.MOVES
@@ -78,6 +78,9 @@ def _slice(split: Call, data: RelaxExpr, index: int) -> Call:
     return expect(op.strided_slice(data, [split.attrs["axis"]], [begin], [end]), Call)
 
 
-def SliceSplits() -> FunctionPass:  # noqa: N802 - named as its neighbours are
-    """The pass ``SliceSplits``."""
-    return make_operator_pass("SliceSplits", lambda func: _Slicer().visit_expr(func))
+def slice_splits(func: Function) -> Function:
+    """The function with slices instead of splits where slices fuse."""
+    return _Slicer().visit_expr(func)
+
+
+SliceSplits = define_operator_pass("SliceSplits", slice_splits)

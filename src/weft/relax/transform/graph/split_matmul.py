@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.expr import (
@@ -27,6 +26,7 @@ from weft.relax.expr import (
     Constant,
     DataflowBlock,
     DataflowVar,
+    Function,
     Tuple,
     Var,
     VarBinding,
@@ -36,7 +36,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TupleStructInfo
 from weft.relax.transform.graph.movement.slices import one_range, split_ranges
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.runtime.weight_names import inherit_name
 
 FEWEST: Final = 64
@@ -167,6 +167,9 @@ def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
     return apart and all(end - begin >= FEWEST for begin, end in ordered)
 
 
-def SplitMatmul() -> FunctionPass:  # noqa: N802 - a pass
-    """Compute products with constant weights in the parts that their results are split into."""
-    return make_operator_pass("SplitMatmul", lambda func: _Splitter().visit_expr(func))
+def split_matmul(func: Function) -> Function:
+    """The function with the parts of products computed apart."""
+    return _Splitter().visit_expr(func)
+
+
+SplitMatmul = define_operator_pass("SplitMatmul", split_matmul)

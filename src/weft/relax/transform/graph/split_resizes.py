@@ -19,14 +19,13 @@ from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function, ShapeExpr
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value, same_dim
 from weft.relax.op.infer import VOID
 from weft.relax.struct_info import TensorStructInfo
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.support.dtype import DataType
 from weft.topi.moments import wide
 
@@ -94,6 +93,4 @@ def split_resizes(func: Function) -> Function:
     return expect(_Splitter().visit_expr(func), Function)
 
 
-def SplitResizes() -> FunctionPass:  # noqa: N802 - named as its neighbours are
-    """The pass ``relax.SplitResizes``."""
-    return make_operator_pass("SplitResizes", split_resizes)
+SplitResizes = define_operator_pass("SplitResizes", split_resizes)

@@ -48,7 +48,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import TensorStructInfo, dtype_of
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.relax.transform.weights.narrow_weights import checked_type, narrowed
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
@@ -242,4 +242,4 @@ def ToMixedPrecision(  # noqa: N802 - TVM's name
             return func
         return _Mixer(name, out_dtype).with_params(func, names)
 
-    return make_function_pass("ToMixedPrecision", run)
+    return define_function_pass("ToMixedPrecision", run)()

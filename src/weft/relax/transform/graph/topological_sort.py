@@ -23,7 +23,7 @@ from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.variables import free_vars
 from weft.relax.expr import Binding, BindingBlock, DataflowBlock, Function, SeqExpr, Var
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import PassError
 
 _ENTRY: Final = "entry"
@@ -183,7 +183,6 @@ def TopologicalSort(  # noqa: N802 - TVM's name
 
     def run(func: Function) -> Function:
         sorter = _Sorter(func, order == "depth-first", direction == "from-inputs")
-        rewritten: Function = sorter.visit_expr(func)
-        return rewritten
+        return sorter.visit_expr(func)
 
-    return make_function_pass("TopologicalSort", run)
+    return define_function_pass("TopologicalSort", run)()

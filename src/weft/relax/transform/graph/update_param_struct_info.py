@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.variables import all_global_vars
 from weft.relax.expr import Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import FuncStructInfo, StructInfo
-from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
 
 
@@ -104,12 +103,6 @@ def update_param_struct_info(
     return IRModule(updated, None, mod.attrs, mod.global_infos)
 
 
-def UpdateParamStructInfo(  # noqa: N802 - TVM's name
-    sinfo_func: Callable[[Var], StructInfo | None],
-) -> Pass:
-    """The pass that asks ``sinfo_func`` for the struct info of each parameter (None: unchanged)."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return update_param_struct_info(mod, sinfo_func)
-
-    return make_module_pass("UpdateParamStructInfo", run, opt_level=1)
+UpdateParamStructInfo = define_module_pass(
+    "UpdateParamStructInfo", update_param_struct_info, opt_level=1
+)

@@ -19,11 +19,11 @@ from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.ir.type import PrimType
 from weft.relax.expr import Call, Function, PrimValue
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -59,10 +59,4 @@ def compute_prim_value(mod: IRModule) -> IRModule:
     return mutate_module(mod, mutator)
 
 
-def ComputePrimValue() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that computes scalar expressions by PrimFuncs."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return compute_prim_value(mod)
-
-    return make_module_pass("ComputePrimValue", run)
+ComputePrimValue = define_module_pass("ComputePrimValue", compute_prim_value)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 
 class _Impure(PyExprMutator):
@@ -60,16 +59,7 @@ def to_non_dataflow(func: Function) -> Function:
     return rewritten
 
 
-def RemovePurityChecking() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that marks pure functions with ``relax.force_pure`` and makes their calls plain.
-
-    ``call_pure_packed`` and ``call_inplace_packed`` become direct calls, and
-    ``invoke_pure_closure`` becomes ``invoke_closure``. Plain calls are not allowed in dataflow
-    blocks, so ToNonDataflow must come first.
-    """
-    return make_function_pass("RemovePurityChecking", remove_purity_checking)
+RemovePurityChecking = define_function_pass("RemovePurityChecking", remove_purity_checking)
 
 
-def ToNonDataflow() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that turns dataflow blocks into plain ones."""
-    return make_function_pass("ToNonDataflow", to_non_dataflow)
+ToNonDataflow = define_function_pass("ToNonDataflow", to_non_dataflow)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.compile_time import has_reshape_pattern
 from weft.relax.analysis.inplace import copies_to_keep
@@ -124,6 +124,6 @@ def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
     return rewritten
 
 
-def RewriteDataflowReshape() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that replaces kernels that only copy by reshapes."""
-    return over_functions("RewriteDataflowReshape", rewrite_dataflow_reshape)
+RewriteDataflowReshape = define_module_pass(
+    "RewriteDataflowReshape", over_functions(rewrite_dataflow_reshape)
+)

@@ -16,11 +16,10 @@ from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.operator_rules import OperatorRules
-from weft.ir.transform import Pass
 from weft.relax.expr import Call, DataTypeImm, ExternFunc, Function, PrimValue, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import ObjectStructInfo, TupleStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import LegalizeError
 
 Lower = Callable[[Call], Call]
@@ -116,9 +115,7 @@ def vm_builtin_lower(func: Function) -> Function:
     return rewritten
 
 
-def LowerRuntimeBuiltin() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that turns operators into what the virtual machine carries out."""
-    return make_function_pass("LowerRuntimeBuiltin", vm_builtin_lower)
+LowerRuntimeBuiltin = define_function_pass("LowerRuntimeBuiltin", vm_builtin_lower)
 
 
 VMBuiltinLower = LowerRuntimeBuiltin

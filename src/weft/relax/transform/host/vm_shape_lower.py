@@ -33,7 +33,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import Op
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.builder.normalize import LEAVES, merged_blocks
 from weft.relax.expr import (
     BindingBlock,
@@ -62,7 +62,6 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.host.shape_slots import SlotCollector, Slots, extents_of
-from weft.relax.transform.passes import make_module_pass
 from weft.runtime.vm.shape_codes import MakeShapeCode, MatchShapeCode
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -376,7 +375,7 @@ _CHECKS: Final[dict[type, tuple[str, Callable[[Any], StructInfo], Callable[[Any]
 info that this builtin covers (all but the extents), and the builtin's arguments."""
 
 
-def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
+def vm_shape_lower(mod: IRModule, *, emit_err_ctx: bool = True) -> IRModule:
     """The module in which each graph function keeps its symbolic extents on a heap."""
     lowerer = _ShapeLowerer(mod, emit_err_ctx)
     functions: list[tuple[GlobalVar, BaseFunc]] = list(mod.functions.items())
@@ -386,10 +385,4 @@ def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
     return lowerer.builder_.get()
 
 
-def VMShapeLower(*, emit_err_ctx: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass that keeps symbolic extents on a heap of the virtual machine; see the module."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return vm_shape_lower(mod, emit_err_ctx)
-
-    return make_module_pass("VMShapeLower", run)
+VMShapeLower = define_module_pass("VMShapeLower", vm_shape_lower)

@@ -18,7 +18,7 @@ from weft import te
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import ModulePass, PassContext
+from weft.ir.transform import ModulePass, define_module_pass
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Tuple, TupleGetItem
 from weft.relax.expr_functor import PyExprMutator
@@ -26,7 +26,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import INT64, constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.support.errors import PassError
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -65,11 +65,10 @@ def AlterOpImpl(  # noqa: N802 - as TVM
             )
     separators = op_buffer_axis_separators, op_buffer_input_axis_separators
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        mutator = _Alterer(mod, op_impl_map, transforms, separators)
-        return mutate_module(mod, mutator)
+    def run(mod: IRModule) -> IRModule:
+        return mutate_module(mod, _Alterer(mod, op_impl_map, transforms, separators))
 
-    return make_module_pass("AlterOpImpl", run)
+    return define_module_pass("AlterOpImpl", run)()
 
 
 def _index_map(transform: Transform) -> IndexMap | None:

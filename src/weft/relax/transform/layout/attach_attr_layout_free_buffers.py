@@ -13,12 +13,12 @@ from __future__ import annotations
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import PassContext, Sequential
+from weft.ir.transform import Sequential, define_module_pass
 from weft.relax.expr import Call, Constant, Function, Tuple, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import CALL_TIR
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.tir.function import PrimFunc
 from weft.tir.stmt_functor import renew_defs
 
@@ -69,11 +69,11 @@ class _Attacher(PyExprMutator):
         return known
 
 
-def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
+def _attach(mod: IRModule) -> IRModule:
     return mutate_module(mod, _Attacher(mod))
 
 
 def AttachAttrLayoutFreeBuffers() -> Sequential:  # noqa: N802 - as TVM
     """Mark weights and constants among the inputs of PrimFuncs; remove PrimFuncs without calls."""
-    attach = make_module_pass("_AttachAttrLayoutFreeBuffers", _attach)
+    attach = define_module_pass("_AttachAttrLayoutFreeBuffers", _attach)()
     return Sequential([attach, DeadCodeElimination()], name="AttachAttrLayoutFreeBuffers")

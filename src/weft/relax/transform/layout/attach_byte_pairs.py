@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext, Sequential
+from weft.ir.transform import Sequential, define_module_pass
 from weft.relax.expr import Call, Constant, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import CALL_TIR
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.target.machine import machine_of
 from weft.target.target import Target
 from weft.tir.byte_pairs import EXACT_BYTE_PAIRS, has_exact_pairs
@@ -68,7 +68,7 @@ class _Attacher(PyExprMutator):
         return known
 
 
-def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
+def _attach(mod: IRModule) -> IRModule:
     machine = machine_of(Target.current(allow_none=True))
     if machine.multiplies_bytes or not machine.multiplies_byte_pairs:
         return mod
@@ -77,5 +77,5 @@ def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 def AttachBytePairs() -> Sequential:  # noqa: N802 - a pass
     """Mark the weights of kernels whose byte products int16 holds in pairs."""
-    attach = make_module_pass("_AttachBytePairs", _attach)
+    attach = define_module_pass("_AttachBytePairs", _attach)()
     return Sequential([attach, DeadCodeElimination()], name="AttachBytePairs")

@@ -28,13 +28,12 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.functor import collect
-from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import CONVOLUTION_OPERATORS
 from weft.relax.op.nn.geometry import Geometry, geometry_of
 from weft.relax.transform.layout.convert_layout import with_layouts
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.target.machine import vector_count
 
 WIDTH: Final = 16
@@ -49,20 +48,19 @@ _WINDOW: Final = 5
 """The largest depthwise window, in pixels across, whose unaligned loads cost little."""
 
 
-def BlockChannels(width: int = WIDTH) -> FunctionPass:  # noqa: N802 - a pass
-    """Put the channels of convolutions of images into blocks for vectors of ``width``."""
+def block_channels(func: Function, width: int = WIDTH) -> Function:
+    """The function with channels of convolutions in blocks for vectors of ``width``."""
+    convolutions = [
+        call
+        for call in collect(func, Call)
+        if call.op in CONVOLUTION_OPERATORS and not _has_one_pixel(call)
+    ]
+    if not convolutions or (len(convolutions) == 1 and _makes_vectors(convolutions[0], width)):
+        return func
+    return with_layouts(func, lambda call: blocked_layouts(call, width))
 
-    def run(func: Function) -> Function:
-        convolutions = [
-            call
-            for call in collect(func, Call)
-            if call.op in CONVOLUTION_OPERATORS and not _has_one_pixel(call)
-        ]
-        if not convolutions or (len(convolutions) == 1 and _makes_vectors(convolutions[0], width)):
-            return func
-        return with_layouts(func, lambda call: blocked_layouts(call, width))
 
-    return make_function_pass("BlockChannels", run)
+BlockChannels = define_function_pass("BlockChannels", block_channels)
 
 
 def _has_one_pixel(call: Call) -> bool:

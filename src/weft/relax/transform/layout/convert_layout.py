@@ -50,7 +50,7 @@ from weft.relax.transform.layout.layouts.order import (
 from weft.relax.transform.layout.layouts.rule import Answer, Request
 from weft.relax.transform.layout.layouts.values import broadcasting, of_equal_ranks
 from weft.relax.transform.layout.layouts.windows import DESIRABLE
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import PassError
 
 
@@ -70,12 +70,8 @@ def ConvertLayout(  # noqa: N802 - as TVM
                 f"{', '.join(sorted(DESIRABLE))}"
             )
     desired = {name: [str(item) for item in items] for name, items in desired_layouts.items()}
-    return layout_pass("ConvertLayout", lambda call: desired.get(call.op.name))
-
-
-def layout_pass(name: str, desired: Callable[[Call], Sequence[str] | None]) -> FunctionPass:
-    """A pass that converts each call to the layouts that ``desired`` returns for it."""
-    return make_function_pass(name, lambda func: with_layouts(func, desired))
+    convert = define_function_pass("ConvertLayout", with_layouts)
+    return convert(lambda call: desired.get(call.op.name))
 
 
 def with_layouts(func: Function, desired: Callable[[Call], Sequence[str] | None]) -> Function:

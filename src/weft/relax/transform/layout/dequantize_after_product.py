@@ -22,7 +22,6 @@ from typing import Final, NamedTuple
 from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
@@ -45,7 +44,7 @@ from weft.relax.transform.layout.winograd_cost import (
     form_faster_than,
     growth,
 )
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.topi.nn.winograd_matrices import TILES
@@ -209,7 +208,8 @@ def _is_short(call: Call, parts: Sequence[Dequantized]) -> bool:
     )
 
 
-def _moved(func: Function) -> Function:
+def dequantize_after_product(func: Function) -> Function:
+    """The function that sums products of dequantized bytes in int32 and scales the sums."""
     target = Target.current(allow_none=True)
     machine = machine_of(target)
     if not machine.dot_products:
@@ -217,6 +217,4 @@ def _moved(func: Function) -> Function:
     return _Mover(_staying(func, machine)).visit_expr(func)
 
 
-def DequantizeAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
-    """Sum products of dequantized bytes in int32 and scale the sums."""
-    return make_operator_pass("DequantizeAfterProduct", _moved)
+DequantizeAfterProduct = define_operator_pass("DequantizeAfterProduct", dequantize_after_product)

@@ -20,12 +20,11 @@ from typing import Final
 from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.bindings import udchain
 from weft.relax.expr import Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
 from weft.relax.transform.graph.movement.scope import PERMUTE, axes_of, name_of
-from weft.relax.transform.passes import make_module_pass
 
 _READERS: Final = frozenset(["relax.nn.attention", "relax.nn.attention_bias"])
 _TENSORS: Final = 3
@@ -60,7 +59,8 @@ def _is_only_for(var: RelaxExpr, user: Var, users: Mapping[Var, list[Var]]) -> b
     return isinstance(var, DataflowVar) and users.get(var) == [user]
 
 
-def _fused(mod: IRModule, _: PassContext) -> IRModule:
+def fuse_transposes(mod: IRModule) -> IRModule:
+    """The module with the transposes around attentions in their kernels."""
     groups: dict[Var, Group] = {}
     for func in mod.functions.values():
         if isinstance(func, Function) and is_groupable(func):
@@ -69,6 +69,4 @@ def _fused(mod: IRModule, _: PassContext) -> IRModule:
     return make_grouped_functions(mod, groups)
 
 
-def FuseTransposes() -> Pass:  # noqa: N802 - a pass
-    """Fuse the transposes around attentions into their kernels."""
-    return make_module_pass("FuseTransposes", _fused)
+FuseTransposes = define_module_pass("FuseTransposes", fuse_transposes)

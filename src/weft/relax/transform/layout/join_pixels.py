@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.node import expect
-from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 
 Dims = tuple[PrimExpr | int, ...]
 """A shape."""
@@ -60,6 +59,9 @@ def images_of_pixels(call: Call) -> tuple[Dims, Dims] | None:
     return (data, tuple(result)) if high > 1 else None
 
 
-def JoinPixels() -> FunctionPass:  # noqa: N802 - a pass
-    """Reshape the images of convolutions with windows of one pixel to one row."""
-    return make_operator_pass("JoinPixels", lambda func: _Joiner().visit_expr(func))
+def join_pixels(func: Function) -> Function:
+    """The function with one row as the image of windows of one pixel."""
+    return _Joiner().visit_expr(func)
+
+
+JoinPixels = define_operator_pass("JoinPixels", join_pixels)

@@ -23,7 +23,6 @@ import numpy as np
 
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
@@ -31,7 +30,7 @@ from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.byte_products import has_byte_products, multiplies_exactly
 from weft.relax.transform.layout.centred import centred_of, known, sizes_of
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 
@@ -154,12 +153,11 @@ def _conv2d(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> 
     return _Parts(call.op, {**attrs, "padding": [0, 0, 0, 0]}, weights, sums, widths)
 
 
-def _offset(func: Function) -> Function:
+def offset_integers(func: Function) -> Function:
+    """The function with products of bytes, summed in int32, as uint8 times int8."""
     target = Target.current(allow_none=True)
     machine = machine_of(target)
     return _Offsetter(machine).visit_expr(func) if has_byte_products(machine) else func
 
 
-def OffsetIntegers() -> FunctionPass:  # noqa: N802 - a pass
-    """Compute products of bytes with constant bytes, summed in int32, as uint8 times int8."""
-    return make_operator_pass("OffsetIntegers", _offset)
+OffsetIntegers = define_operator_pass("OffsetIntegers", offset_integers)

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Final
 
 from weft.ir.node import expect
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
@@ -29,7 +28,7 @@ from weft.relax.op.nn.convolution import CONVOLUTION_OPERATORS
 from weft.relax.op.nn.geometry import Geometry, geometry_of
 from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.block_channels import SMALLEST_BLOCK, block_of
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.target.machine import machine_of, vector_count
 from weft.target.target import Target
 
@@ -110,11 +109,10 @@ def _vectors(width: int, filters: int) -> int:
     return filters // block * vector_count(block, width)
 
 
-def PadChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
-    """Add channels and filters of zeros to convolutions that blocks of channels make faster."""
+def pad_channels(func: Function, width: int = 16) -> Function:
+    """The function with channels and filters of zeros where blocks of them are faster."""
+    machine = machine_of(Target.current(allow_none=True))
+    return _Padder(width, bool(machine.dot_products)).visit_expr(func)
 
-    def run(func: Function) -> Function:
-        target = Target.current(allow_none=True)
-        return _Padder(width, bool(machine_of(target).dot_products)).visit_expr(func)
 
-    return make_operator_pass("PadChannels", run)
+PadChannels = define_operator_pass("PadChannels", pad_channels)

@@ -25,16 +25,17 @@ from typing import Final
 
 from weft import topi
 from weft.ir.expr import IntImm, RelaxExpr
+from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import ModulePass
+from weft.ir.transform import define_module_pass
 from weft.relax import op as relax_op
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import CONVOLUTIONS
 from weft.relax.op.nn.geometry import SPATIAL, geometry_of
-from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
+from weft.relax.transform.passes import UnfusedFunctions, mutate_module
 
 _FORMS: Final = {
     Op.get(f"relax.nn.conv{rank}d_transpose"): (CONVOLUTIONS[rank], f"NC{space}", f"IO{space}")
@@ -167,8 +168,9 @@ def _axes(call: RelaxExpr) -> list[_Axis] | None:
     return axes if all(min(axis.before, axis.after) >= 0 for axis in axes) else None
 
 
-def RewriteConvTranspose() -> ModulePass:  # noqa: N802 - a pass
-    """Compute transposed convolutions of constant strides by convolutions of stride 1."""
-    return make_module_pass(
-        "RewriteConvTranspose", lambda mod, _: mutate_module(mod, _Rewriter(mod))
-    )
+def rewrite_conv_transpose(mod: IRModule) -> IRModule:
+    """The module with transposed convolutions computed by convolutions of stride 1."""
+    return mutate_module(mod, _Rewriter(mod))
+
+
+RewriteConvTranspose = define_module_pass("RewriteConvTranspose", rewrite_conv_transpose)

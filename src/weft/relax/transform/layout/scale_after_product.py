@@ -18,15 +18,14 @@ import numpy as np
 
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
-from weft.relax.expr import Call, Constant, Expr, const
+from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import dtype_of
 from weft.relax.transform.graph.fold_constant import LIMIT
 from weft.relax.transform.layout.centred import known, sizes_of, value_of
 from weft.relax.transform.layout.dequantized import Dequantized, dequantized_of
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.runtime.weight_names import inherit_name
 
 _MATMUL, _REPEAT, _SLICE = (
@@ -123,6 +122,9 @@ class _Scaler(PyExprMutator):
         return self.builder_.emit(op.permute_dims(expr, part.axes))
 
 
-def ScaleAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
-    """Multiply floats with the bytes of dequantized weights, and scale the products."""
-    return make_operator_pass("ScaleAfterProduct", lambda func: _Scaler().visit_expr(func))
+def scale_after_product(func: Function) -> Function:
+    """The function that scales products with bytes instead of the bytes."""
+    return _Scaler().visit_expr(func)
+
+
+ScaleAfterProduct = define_operator_pass("ScaleAfterProduct", scale_after_product)

@@ -16,7 +16,6 @@ from typing import Final
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
@@ -26,7 +25,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 
 LEAST: Final = 4
 """How many pixels per filter an image must have for the weights to be less work to scale."""
@@ -102,12 +101,11 @@ def _sizes(value: RelaxExpr) -> list[int] | None:
     return known if len(known) == len(sizes) == 4 else None
 
 
-def _scale(func: Function) -> Function:
+def scale_weights(func: Function) -> Function:
+    """The function with scaled weights instead of scaled images before convolutions."""
     used = remove_all_unused(func)  # so that dead bindings do not count as other uses
     rewritten = _Scaler().visit_expr(used)
     return func if rewritten is used else rewritten
 
 
-def ScaleWeights() -> FunctionPass:  # noqa: N802 - a pass
-    """Scale the weights of convolutions of one pixel instead of the image before them."""
-    return make_operator_pass("ScaleWeights", _scale)
+ScaleWeights = define_operator_pass("ScaleWeights", scale_weights)

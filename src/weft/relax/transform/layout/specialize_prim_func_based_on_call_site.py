@@ -19,7 +19,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Map, Node, expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.ir.type import PointerType
 from weft.relax.builder.module_builder import NameSupply
 from weft.relax.expr import Call, Function
@@ -29,7 +29,6 @@ from weft.relax.ir.prim_func_info import prim_func_info
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
-from weft.relax.transform.passes import make_module_pass
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
@@ -120,7 +119,7 @@ class _Redirector(PyExprMutator):
         return Call(call.op, [callee, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
 
 
-def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
+def specialize_prim_funcs(mod: IRModule) -> IRModule:
     """The module with kernels specialised for their callers; the same one if none can be."""
     sites, names = _Sites(), NameSupply()
     for gvar, func in mod.functions.items():
@@ -157,6 +156,6 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
     return IRModule({**functions, **specialised}, None, mod.attrs, mod.global_infos)
 
 
-def SpecializePrimFuncBasedOnCallSite() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that specialises kernels for the extents and memory of their calls."""
-    return make_module_pass("SpecializePrimFuncBasedOnCallSite", specialize_prim_funcs)
+SpecializePrimFuncBasedOnCallSite = define_module_pass(
+    "SpecializePrimFuncBasedOnCallSite", specialize_prim_funcs
+)

@@ -19,14 +19,14 @@ from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import PassContext, Sequential
-from weft.relax.expr import Call, Function, Tuple, TupleGetItem
+from weft.ir.transform import Sequential, define_module_pass
+from weft.relax.expr import Call, Tuple, TupleGetItem
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
-from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.passes import mutate_module
 from weft.te.primfunc import LAYOUT_FREE_BUFFERS, LAYOUT_REWRITE_PREPROC
 from weft.tir.buffer import Buffer
 from weft.tir.byte_pairs import EXACT_BYTE_PAIRS
@@ -174,22 +174,16 @@ class _Splitter(PyExprMutator):
         return self.builder_.emit(Call(CALL_TIR, rest, call.attrs, call.sinfo_args))
 
 
-def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+def _split_kernels(mod: IRModule) -> IRModule:
     splits = {
         gvar: split
         for gvar, func in mod.functions.items()
         if isinstance(func, PrimFunc) and (split := _split(func)) is not None
     }
-    if not splits:
-        return mod
-    mutator = _Splitter(mod, splits)
-    for gvar, func in mod.functions.items():
-        if isinstance(func, Function):
-            mutator.builder_.update_func(gvar, mutator.visit_expr(func))
-    return mutator.builder_.get()
+    return mutate_module(mod, _Splitter(mod, splits)) if splits else mod
 
 
 def SplitLayoutRewritePreproc() -> Sequential:  # noqa: N802 - as TVM
     """Split PrimFuncs that copy weights to other layouts; remove those without calls."""
-    split = make_module_pass("SplitLayoutRewritePreproc", _run)
+    split = define_module_pass("SplitLayoutRewritePreproc", _split_kernels)()
     return Sequential([split, DeadCodeElimination()], name="SplitLayoutRewritePreproc")

@@ -13,7 +13,6 @@ from typing import Final
 
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
@@ -21,7 +20,7 @@ from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.struct_info import dtype_of
 from weft.relax.transform.layout.byte_products import multiplies_exactly
 from weft.relax.transform.layout.centred import known
-from weft.relax.transform.passes import make_operator_pass
+from weft.relax.transform.passes import define_operator_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 
@@ -53,12 +52,11 @@ class _Widener(PyExprMutator):
         return Call(conv.op, wide, conv.attrs, conv.sinfo_args)
 
 
-def _widened(func: Function) -> Function:
+def widen_integers(func: Function) -> Function:
+    """The function with the bytes of products, summed in int32, as int16."""
     target = Target.current(allow_none=True)
     machine = machine_of(target)
     return _Widener(machine).visit_expr(func) if machine.dot_products else func
 
 
-def WidenIntegers() -> FunctionPass:  # noqa: N802 - a pass
-    """Widen the operands of products of 8-bit integers, summed in int32, to int16."""
-    return make_operator_pass("WidenIntegers", _widened)
+WidenIntegers = define_operator_pass("WidenIntegers", widen_integers)

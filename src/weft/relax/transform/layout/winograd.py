@@ -34,7 +34,7 @@ import numpy.typing as npt
 from weft.dlight.decisions import as_tuned_graph, decide
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import ModulePass, PassContext
+from weft.ir.transform import PassContext, define_module_pass
 from weft.relax.expr import Call, Constant, Tuple
 from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
@@ -52,7 +52,6 @@ from weft.relax.transform.layout.winograd_error import error_of
 from weft.relax.transform.passes import (
     UnfusedFunctions,
     bound_constant,
-    make_module_pass,
     mutate_module,
 )
 from weft.runtime.weight_names import inherit_name
@@ -72,24 +71,23 @@ _FUSABLE: Final = 4
 """The ``op_pattern`` of functions with which element-wise functions that follow are fused."""
 
 
-def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a pass
-    """Replace the 3x3 convolutions for which Winograd's algorithm is faster on the target.
+def use_winograd(mod: IRModule, tolerance: float = TOLERANCE) -> IRModule:
+    """The module with the 3x3 convolutions replaced for which Winograd's algorithm is faster.
 
     The target is the current one, else this machine. An algorithm whose error exceeds
     ``tolerance`` is not used.
     """
+    target = Target.current(allow_none=True) or Target("llvm")
+    if not PassContext.current().config.get(OPTION, True) or "cpu" not in target.keys:
+        return mod
+    machine = machine_of(target)
+    finder = _Finder(mod, machine)
+    with as_tuned_graph():
+        mutate_module(mod, finder)
+    return mutate_module(mod, _Replacer(mod, machine, tolerance, finder.affordable()))
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        target = Target.current(allow_none=True) or Target("llvm")
-        if not ctx.config.get(OPTION, True) or "cpu" not in target.keys:
-            return mod
-        machine = machine_of(target)
-        finder = _Finder(mod, machine)
-        with as_tuned_graph():
-            mutate_module(mod, finder)
-        return mutate_module(mod, _Replacer(mod, machine, tolerance, finder.affordable()))
 
-    return make_module_pass("UseWinograd", run)
+UseWinograd = define_module_pass("UseWinograd", use_winograd)
 
 
 class _Finder(UnfusedFunctions):

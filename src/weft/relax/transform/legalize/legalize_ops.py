@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping
 from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import Pass, PassContext, define_module_pass
 from weft.relax.expr import Call, PrimValue
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
@@ -30,7 +30,7 @@ from weft.relax.struct_info import (
 )
 from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.support.dtype import DataType
 from weft.support.errors import LegalizeError, PassError, TVMError
 from weft.tir.op import const as tir_const
@@ -157,9 +157,10 @@ def _known(info: StructInfo | None) -> bool:
 def legalize_ops(
     mod: IRModule, custom: Mapping[Op, Rule], enable_warning: bool = False
 ) -> IRModule:
-    """The module with its operators lowered; ``mod`` if there are none."""
-    mutator = LegalizeMutator(mod, custom, enable_warning)
-    return mutate_module(mod, mutator)
+    """The module with its operators lowered; ``mod`` if there are none, or by the option."""
+    if not PassContext.current().config.get("relax.transform.apply_legalize_ops", True):
+        return mod
+    return mutate_module(mod, LegalizeMutator(mod, custom, enable_warning))
 
 
 def LegalizeOps(  # noqa: N802 - TVM's name
@@ -179,8 +180,4 @@ def LegalizeOps(  # noqa: N802 - TVM's name
         )
     custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        applies = ctx.config.get("relax.transform.apply_legalize_ops", True)
-        return legalize_ops(mod, custom, enable_warning) if applies else mod
-
-    return make_module_pass("LegalizeOps", run)
+    return define_module_pass("LegalizeOps", legalize_ops)(custom, enable_warning)

@@ -37,7 +37,7 @@ from typing import Any, Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import Pass
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.allocation import Life, find_allocations
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import (
@@ -196,6 +196,4 @@ def assign_offsets(func: Function, mod: IRModule) -> Function:
     return rewritten
 
 
-def AssignOffsets() -> Pass:  # noqa: N802 - a pass
-    """The pass that packs the storages of a block into one."""
-    return over_functions("AssignOffsets", assign_offsets)
+AssignOffsets = define_module_pass("AssignOffsets", over_functions(assign_offsets))

@@ -23,12 +23,11 @@ from typing import Final
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.relax.expr import Call, Expr, Function, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op import builtin, vm
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import IRTypeError
 
 REWRITTEN: Final = frozenset(
@@ -98,6 +97,4 @@ def call_tir_rewrite(func: Function) -> Function:
     return rewritten
 
 
-def CallTIRRewrite() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that makes destinations of calls explicit."""
-    return make_function_pass("CallTIRRewrite", call_tir_rewrite)
+CallTIRRewrite = define_function_pass("CallTIRRewrite", call_tir_rewrite)

@@ -25,7 +25,7 @@ from typing import TypeGuard
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.concatenation import concatenated_axis, extents_along, into_part
 from weft.relax.expr import (
@@ -41,7 +41,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import CALL_TIR, call_tir, call_tir_inplace
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.tir.function import PrimFunc
 
 
@@ -152,10 +152,9 @@ def _is_kernel(binding: Binding, mod: IRModule) -> TypeGuard[VarBinding]:
     return isinstance(func, PrimFunc) and len(func.params) == len(value.args[1].fields) + 1
 
 
-def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+def concatenate_in_place(mod: IRModule) -> IRModule:
+    """The module whose kernels write their results into the concatenation of them."""
     return mutate_module(mod, _Joiner(mod))
 
 
-def ConcatenateInPlace() -> Pass:  # noqa: N802 - a pass
-    """The pass that lets kernels write their results into the concatenation of them."""
-    return make_module_pass("ConcatenateInPlace", _run)
+ConcatenateInPlace = define_module_pass("ConcatenateInPlace", concatenate_in_place)

@@ -22,7 +22,7 @@ from typing import Any
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.inplace import inplace_opportunities
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, MatchCast, Tuple, VarBinding
@@ -30,7 +30,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import call_tir_inplace
 from weft.relax.transform.legalize.legalize_ops import LegalizeMutator
 from weft.relax.transform.memory.over_argument import over_argument
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.support.errors import LegalizeError
 
 
@@ -118,10 +118,4 @@ def dataflow_use_inplace_calls(mod: IRModule) -> IRModule:
     return mutate_module(mod, mutator)
 
 
-def DataflowUseInplaceCalls() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that lets element-wise operators overwrite arguments that are not used again."""
-
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return dataflow_use_inplace_calls(mod)
-
-    return make_module_pass("DataflowUseInplaceCalls", run)
+DataflowUseInplaceCalls = define_module_pass("DataflowUseInplaceCalls", dataflow_use_inplace_calls)

@@ -15,7 +15,6 @@ from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
-from weft.ir.transform import Pass
 from weft.relax.expr import (
     Binding,
     Call,
@@ -34,7 +33,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
 )
 from weft.relax.transform.graph.canonicalize_bindings import canonicalize_bindings
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 
 STORAGES: Final = frozenset({"relax.memory.alloc_storage", "relax.vm.alloc_storage"})
 _TENSOR, _STORAGE, _OBJECT = range(3)
@@ -135,6 +134,4 @@ def kill_after_last_use(func: Function) -> Function:
     return rewritten
 
 
-def KillAfterLastUse() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that releases each value after its last use."""
-    return make_function_pass("KillAfterLastUse", kill_after_last_use)
+KillAfterLastUse = define_function_pass("KillAfterLastUse", kill_after_last_use)

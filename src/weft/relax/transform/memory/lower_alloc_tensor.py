@@ -12,13 +12,12 @@ from typing import Any
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.ir.transform import Pass
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.shape_arith import product
 from weft.relax.op import memory
 from weft.relax.struct_info import ShapeStructInfo
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import IRTypeError
 from weft.tir import op as tir_op
 
@@ -49,6 +48,4 @@ def lower_alloc_tensor(func: Function) -> Function:
     return rewritten
 
 
-def LowerAllocTensor() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that gives each tensor that was not planned storage of its own."""
-    return make_function_pass("LowerAllocTensor", lower_alloc_tensor)
+LowerAllocTensor = define_function_pass("LowerAllocTensor", lower_alloc_tensor)

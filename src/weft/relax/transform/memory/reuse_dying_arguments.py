@@ -23,14 +23,14 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.inplace import inplace_opportunities
 from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, Tuple, VarBinding
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import CALL_TIR, call_tir_inplace
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.memory.over_argument import over_argument
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import mutate_module
 from weft.tir.analysis.overwritable import overwritable_arguments
 from weft.tir.function import PrimFunc
 
@@ -98,10 +98,9 @@ class _Reuser(PyExprMutator):
         return self.kernels[key]
 
 
-def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+def reuse_dying_arguments(mod: IRModule) -> IRModule:
+    """The module whose kernels overwrite arguments that are not used again."""
     return mutate_module(mod, _Reuser(mod))
 
 
-def ReuseDyingArguments() -> Pass:  # noqa: N802 - a pass
-    """The pass that lets kernels overwrite arguments that are not used again."""
-    return make_module_pass("ReuseDyingArguments", _run)
+ReuseDyingArguments = define_module_pass("ReuseDyingArguments", reuse_dying_arguments)

@@ -36,7 +36,7 @@ from typing import Any, Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import Pass
+from weft.ir.transform import define_module_pass
 from weft.relax.analysis.allocation import Allocations, find_allocations
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import Binding, Call, Function, ShapeExpr, Var, VarBinding
@@ -195,6 +195,6 @@ def _is_plannable(call: Call) -> bool:
     return isinstance(info, TensorStructInfo) and info.dtype != "void"
 
 
-def StaticPlanBlockMemory() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that lets tensors of one block share storage."""
-    return over_functions("StaticPlanBlockMemory", static_plan_block_memory)
+StaticPlanBlockMemory = define_module_pass(
+    "StaticPlanBlockMemory", over_functions(static_plan_block_memory)
+)

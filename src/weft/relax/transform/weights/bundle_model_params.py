@@ -8,13 +8,11 @@ A function without weights takes an empty tuple, so that all functions are calle
 from __future__ import annotations
 
 from weft.ir.expr import RelaxExpr
-from weft.ir.module import IRModule
 from weft.ir.node import Array, expect
-from weft.ir.transform import Pass
 from weft.relax.expr import BindingBlock, Function, SeqExpr, TupleGetItem, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import TupleStructInfo
-from weft.relax.transform.passes import over_functions
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import PassError
 
 
@@ -67,10 +65,4 @@ def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> 
     return rewritten
 
 
-def BundleModelParams(param_tuple_name: str | None = None) -> Pass:  # noqa: N802 - TVM's name
-    """The pass that bundles weights; ``param_tuple_name`` is "model_params" if not given."""
-
-    def run(func: Function, mod: IRModule) -> Function:  # noqa: ARG001 - a function of the module
-        return bundle_model_params(func, param_tuple_name)
-
-    return over_functions("BundleModelParams", run, opt_level=1)
+BundleModelParams = define_function_pass("BundleModelParams", bundle_model_params, 1)

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.node import Node
-from weft.ir.transform import Pass
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     Binding,
@@ -43,7 +42,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.host.purity import to_non_dataflow
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import define_function_pass
 from weft.support.errors import PassError
 
 Load = Callable[[int, str], Call]
@@ -176,11 +175,7 @@ def without_attr(attrs: Mapping[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in attrs.items() if key != name}
 
 
-def LazyGetInput() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that loads each weight when it is needed."""
-    return make_function_pass("LazyGetInput", with_lazy_inputs)
+LazyGetInput = define_function_pass("LazyGetInput", with_lazy_inputs)
 
 
-def LazySetOutput() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that passes each result to a callback when it is computed."""
-    return make_function_pass("LazySetOutput", with_lazy_outputs)
+LazySetOutput = define_function_pass("LazySetOutput", with_lazy_outputs)

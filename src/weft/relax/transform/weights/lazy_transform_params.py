@@ -21,7 +21,7 @@ from typing import Any
 from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import Pass, define_module_pass
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.expr import (
     Binding,
@@ -46,7 +46,6 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.host.purity import to_non_dataflow
-from weft.relax.transform.passes import make_module_pass
 from weft.relax.transform.weights.lazy_params import (
     Results,
     Weights,
@@ -179,11 +178,11 @@ def LazyTransformParams(  # noqa: N802 - TVM's name
         raise PassError(f"LazyTransformParams: fget_item: expected a name, got {fget_item!r}")
     extra = list(extra_get_item_params or ()), list(extra_set_item_params or ())
 
-    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+    def run(mod: IRModule) -> IRModule:
         functions = dict(mod.functions)
         for gvar, func in mod.functions.items():
             if gvar.name_hint.endswith(SUFFIX) and isinstance(func, Function):
                 functions[gvar] = _Rewriter(func, fget_item, fset_item, extra).rewritten()
         return IRModule(functions, None, mod.attrs, mod.global_infos)
 
-    return make_module_pass("LazyTransformParams", run)
+    return define_module_pass("LazyTransformParams", run)()

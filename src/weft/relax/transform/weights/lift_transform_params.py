@@ -20,7 +20,7 @@ from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.ir.transform import Pass, PassContext
+from weft.ir.transform import Pass, PassContext, define_module_pass
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     Binding,
@@ -40,7 +40,6 @@ from weft.relax.ir.substitution import replace
 from weft.relax.rewrite.canonical import canonicalize_bindings
 from weft.relax.struct_info import ShapeStructInfo
 from weft.relax.transform.graph.lambda_lift import lambda_lift
-from weft.relax.transform.passes import make_module_pass
 from weft.relax.transform.weights.bundle_model_params import bundle_model_params
 from weft.relax.transform.weights.consume_params import consume_params
 from weft.relax.transform.weights.lift_plan import STOP, LiftPlan, lift_plan
@@ -179,7 +178,7 @@ def _targets(mod: IRModule, names: Sequence[str]) -> dict[str, Function]:
 
 
 def lift_transform_params(
-    mod: IRModule, ctx: PassContext, shared_transform: bool | Sequence[str] = False
+    mod: IRModule, shared_transform: bool | Sequence[str] = False
 ) -> IRModule:
     """The module with computations on weights only in functions of their own."""
     names = [] if isinstance(shared_transform, bool) else [*shared_transform]
@@ -194,7 +193,8 @@ def lift_transform_params(
     for name, func in lifting.functions.items():
         if name.endswith(_SUFFIX) and isinstance(func, Function):
             public = func.with_attr("global_symbol", name)
-            consume = ctx.config.get("relax.lift_transform_params.consume_params", False)
+            config = PassContext.current().config
+            consume = config.get("relax.lift_transform_params.consume_params", False)
             lifting.functions[name] = consume_params(public) if consume else public
     functions: dict[GlobalVar | str, BaseFunc] = {
         gvar if lifting.functions[gvar.name_hint] is func else gvar.name_hint: (
@@ -203,7 +203,7 @@ def lift_transform_params(
         for gvar, func in mod.functions.items()
     }
     functions.update(lifting.functions)
-    return lambda_lift(IRModule(functions, None, mod.attrs, mod.global_infos), ctx)
+    return lambda_lift(IRModule(functions, None, mod.attrs, mod.global_infos))
 
 
 def LiftTransformParams(  # noqa: N802 - TVM's name
@@ -220,7 +220,5 @@ def LiftTransformParams(  # noqa: N802 - TVM's name
             f"got {shared_transform!r}"
         )
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        return lift_transform_params(mod, ctx, shared_transform)
-
-    return make_module_pass("LiftTransformParams", run, opt_level=1)
+    make = define_module_pass("LiftTransformParams", lift_transform_params, opt_level=1)
+    return make(shared_transform)

@@ -22,13 +22,12 @@ from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
-from weft.ir.transform import ModulePass, PassContext
+from weft.ir.transform import PassContext, define_module_pass
 from weft.relax import op
 from weft.relax.expr import Call, Constant
 from weft.relax.transform.passes import (
     UnfusedFunctions,
     bound_constant,
-    make_module_pass,
     mutate_module,
 )
 from weft.runtime.weight_names import inherit_name
@@ -105,11 +104,10 @@ def checked_type(dtype: object) -> str:
     return str(dtype)
 
 
-def NarrowWeights() -> ModulePass:  # noqa: N802 - a pass
-    """Store the weights of products in the type that the option names."""
+def narrow_weights(mod: IRModule) -> IRModule:
+    """The module with the weights of products in the type that the option names."""
+    dtype = PassContext.current().config.get(OPTION)
+    return mod if dtype is None else mutate_module(mod, _Narrower(mod, checked_type(dtype)))
 
-    def run(mod: IRModule, context: PassContext) -> IRModule:
-        dtype = context.config.get(OPTION)
-        return mod if dtype is None else mutate_module(mod, _Narrower(mod, checked_type(dtype)))
 
-    return make_module_pass("NarrowWeights", run)
+NarrowWeights = define_module_pass("NarrowWeights", narrow_weights)

@@ -20,7 +20,6 @@ from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import ScheduleError
 from weft.tir import op
@@ -41,7 +40,12 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import (
+    StmtMutator,
+    StmtOnlyMutator,
+    define_pass,
+    rewrite_body,
+)
 from weft.tir.transform.threads.cross_thread_broadcast import BroadcastResults
 from weft.tir.transform.threads.thread_scope import binding_of, has_threads, scope_of
 
@@ -392,6 +396,4 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     return rewrite_body(rewrite_body(func, _Lower(scan.found)), BroadcastResults(results))
 
 
-def LowerCrossThreadReduction() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.LowerCrossThreadReduction``."""
-    return make_pass("LowerCrossThreadReduction", lower_cross_thread_reduction)
+LowerCrossThreadReduction = define_pass("LowerCrossThreadReduction", lower_cross_thread_reduction)

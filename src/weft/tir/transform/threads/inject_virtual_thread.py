@@ -12,7 +12,6 @@ from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
-from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, Var, is_call
@@ -34,7 +33,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of
 
 UNROLLED: Final = 16
@@ -190,6 +189,4 @@ def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Find())
 
 
-def InjectVirtualThread() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.InjectVirtualThread``."""
-    return make_pass("InjectVirtualThread", inject_virtual_thread)
+InjectVirtualThread = define_pass("InjectVirtualThread", inject_virtual_thread)

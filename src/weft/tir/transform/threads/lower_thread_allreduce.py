@@ -20,7 +20,6 @@ from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
@@ -30,7 +29,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_storage_sync
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, seq
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads
 from weft.tir.transform.threads.thread_scope import Binding, binding_of
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
@@ -144,6 +143,4 @@ def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
     return rewrite_body(unify_thread_binding(func), _Lower())
 
 
-def LowerThreadAllreduce() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.LowerThreadAllreduce``."""
-    return make_pass("LowerThreadAllreduce", lower_thread_allreduce)
+LowerThreadAllreduce = define_pass("LowerThreadAllreduce", lower_thread_allreduce)

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array
-from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
@@ -41,7 +40,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads
 from weft.tir.transform.threads.thread_scope import (
     WARP_SIZE,
@@ -374,6 +373,4 @@ def serialize_threads(func: PrimFunc) -> PrimFunc:
     return rewrite_body(unified, _Serialize(str(func.attrs.get("global_symbol", "main"))))
 
 
-def SerializeThreads() -> Pass:  # noqa: N802 - in the style of pass names
-    """The pass ``tir.SerializeThreads``, our own."""
-    return make_pass("SerializeThreads", serialize_threads)
+SerializeThreads = define_pass("SerializeThreads", serialize_threads)

@@ -35,7 +35,7 @@ from weft.tir.stmt import (
     seq,
     stmt_list,
 )
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.thread_access import Access, Conflicts
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
@@ -332,4 +332,4 @@ def ThreadSync(storage_scope: str) -> Pass:  # noqa: N802 - TVM's name
     There is no barrier between blocks of threads, so nothing is inserted for other scopes; the
     interpreter reports conflicts in them.
     """
-    return make_pass("ThreadSync", lambda func: thread_sync(func, storage_scope))
+    return define_pass("ThreadSync", thread_sync)(storage_scope)

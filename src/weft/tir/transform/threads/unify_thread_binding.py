@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, For, ForKind, Stmt
-from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import Binding, binding_of
 
 
@@ -98,6 +97,4 @@ def unify_thread_binding(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Unify())
 
 
-def UnifyThreadBinding() -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.UnifyThreadBinding``."""
-    return make_pass("UnifyThreadBinding", unify_thread_binding)
+UnifyThreadBinding = define_pass("UnifyThreadBinding", unify_thread_binding)
