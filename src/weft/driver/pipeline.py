@@ -65,8 +65,7 @@ def tir_pipeline_of(pipeline: object, target: Target) -> Callable[[IRModule], IR
         raise PassError(
             f"the pipeline of PrimFuncs: expected a pass, 'default' or None, got {pipeline!r}"
         )
-    chosen: Callable[[IRModule], IRModule] = pipeline
-    return chosen
+    return pipeline
 
 
 Pipeline = Callable[[IRModule], IRModule] | str | None

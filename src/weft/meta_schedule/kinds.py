@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from weft.meta_schedule.protocols import Part
 from weft.support.errors import IRValueError
 
 
@@ -24,5 +23,4 @@ def class_of_kind(table: Mapping[str, str], kind: object, what: str) -> Any:
             f"{what}: expected a kind of {', '.join([repr(name) for name in table])}, got {kind!r}"
         )
     module, _, name = place.partition(":")
-    part: type[Part] = getattr(importlib.import_module(module), name)
-    return part
+    return getattr(importlib.import_module(module), name)

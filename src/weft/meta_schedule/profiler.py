@@ -69,8 +69,7 @@ class Profiler:
     @staticmethod
     def current() -> Profiler | None:
         """The profiler of the innermost ``with``; None if there is none."""
-        profiler: Profiler | None = _OPEN.innermost
-        return profiler
+        return _OPEN.innermost
 
     @staticmethod
     @contextmanager

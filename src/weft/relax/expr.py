@@ -203,8 +203,7 @@ class Tuple(Expr):
         self.struct_info = TupleStructInfo(infos) if complete else None
 
     def __getitem__(self, index: int) -> Expr:
-        item: Expr = self.fields[index]
-        return item
+        return self.fields[index]
 
     def __iter__(self) -> Iterator[Expr]:
         return iter(self.fields)

@@ -192,8 +192,7 @@ def field_info(info: StructInfo | None, index: int) -> StructInfo | None:
         return None
     if not 0 <= index < len(info.fields):
         raise IRValueError(f"TupleGetItem: index {index} of a tuple of {len(info.fields)} fields")
-    field: StructInfo = info.fields[index]
-    return field
+    return info.fields[index]
 
 
 def dtype_of(expr: RelaxExpr) -> str:

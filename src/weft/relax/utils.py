@@ -16,5 +16,4 @@ def copy_with_new_vars(func: Function) -> Function:
     copy = substitution.copy_with_new_vars(func)
     symbols = defined_symbolic_vars(copy)
     fresh = {var: type(var)(var.name, var.dtype) for var in symbols}  # a size stays one
-    result: Function = substitution.replace(copy, symbols=fresh)
-    return result
+    return substitution.replace(copy, symbols=fresh)

@@ -345,8 +345,7 @@ class _Builder:
         body = substitute(operation.body, mapping)
         if isinstance(body, BlockRealize) and STAGES in body.block.annotations:
             self.allocations += body.block.alloc_buffers
-            named: Stmt = _Named(self.fresh).visit(body.block.body)
-            return named
+            return _Named(self.fresh).visit(body.block.body)
         reads = [BufferRegion.full_region(self.buffers[tensor.key]) for tensor in operation.inputs]
         writes = [BufferRegion.full_region(buffer) for buffer in written]
         name = self.fresh(operation.name)
@@ -381,8 +380,7 @@ class _Named(Mutator):
         self.fresh = fresh
 
     def visit_Block(self, block: Block) -> Block:
-        named: Block = self.visit_default(block.with_(name_hint=self.fresh(block.name_hint)))
-        return named
+        return self.visit_default(block.with_(name_hint=self.fresh(block.name_hint)))
 
 
 def contains_block(body: Stmt) -> bool:

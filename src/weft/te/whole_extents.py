@@ -59,8 +59,7 @@ class WholeExtents:
         if not self.names:
             return analyzer.simplify(expr)
         named = analyzer.simplify(_Names(self.names).visit(expr))
-        result: PrimExpr = substitute(named, self.names)
-        return result
+        return substitute(named, self.names)
 
 
 def _without_shift(dim: PrimExpr) -> PrimExpr:

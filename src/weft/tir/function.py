@@ -162,8 +162,7 @@ def _folded(item: Node) -> Node | None:
     a, b = item.a, item.b  # type: ignore[attr-defined] # every kind of OPERATORS has both
     if not isinstance(a, (IntImm, FloatImm)) or not isinstance(b, (IntImm, FloatImm)):
         return None
-    folded: Node = function(a, b)
-    return folded
+    return function(a, b)
 
 
 OPERATORS: Final[dict[str, Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {

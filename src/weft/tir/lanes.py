@@ -27,8 +27,7 @@ def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
     >>> lane_of(tir.Ramp(i, 2, 4) // tir.Broadcast(3, 4), 1)
     (i + 2) // 3
     """
-    element: PrimExpr = _Lane(at).visit(vector)
-    return element
+    return _Lane(at).visit(vector)
 
 
 class _Lane(Mutator):
@@ -44,8 +43,7 @@ class _Lane(Mutator):
     def visit_Call(self, call: Call) -> PrimExpr:
         """The lane of a checked vector; the condition still tests all lanes."""
         if not is_call(call, "checked"):
-            rebuilt: PrimExpr = self.visit_default(call)
-            return rebuilt
+            return self.visit_default(call)
         return call.with_(dtype=call.dtype.element, args=[self.visit(call.args[0]), *call.args[1:]])
 
     def visit_Broadcast(self, broadcast: Broadcast) -> PrimExpr:

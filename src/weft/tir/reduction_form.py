@@ -188,8 +188,7 @@ class _LetInliner(Mutator):
 
 def without_lets(expr: PrimExpr) -> PrimExpr:
     """The expression with its let variables replaced by their values."""
-    inlined: PrimExpr = _LetInliner().visit(expr) if collect(expr, Let) else expr
-    return inlined
+    return _LetInliner().visit(expr) if collect(expr, Let) else expr
 
 
 def _element(store: BufferStore) -> str:

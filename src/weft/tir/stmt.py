@@ -209,8 +209,7 @@ class SeqStmt(Stmt):
                 return
 
     def __getitem__(self, index: int) -> Stmt:
-        statement: Stmt = self.seq[index]
-        return statement
+        return self.seq[index]
 
     def __len__(self) -> int:
         return len(self.seq)

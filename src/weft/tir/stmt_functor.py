@@ -224,5 +224,4 @@ def redefined(stmt: Stmt, replacements: Replacements = _NONE) -> Stmt:
 
     Variables from outside are replaced as ``substitute`` does it, in the same walk.
     """
-    copy: Stmt = _Renew(replacements).visit(stmt)
-    return copy
+    return _Renew(replacements).visit(stmt)

@@ -58,8 +58,7 @@ def scanop(
     else:
         place = normalize_axis(axis, data.ndim, op_name)
     if [1 for extent in data.shape if is_const(extent, 0)]:
-        empty: Tensor = cast(data, kind)
-        return empty
+        return cast(data, kind)
     wide = _accumulator(kind)
 
     def step(value: PrimExpr, _place: PrimExpr, running: PrimExpr) -> PrimExpr:

@@ -56,8 +56,7 @@ def _scaled_tail(bind: Bindings, z: PrimExpr) -> PrimExpr:
     """exp(z**2) * erfc(z) for z >= 0."""
     two = _const(2.0, z)
     t = bind(two / (two + z))
-    result: PrimExpr = t * op.exp(polynomial(bind(two * t - _const(1.0, z)), TAIL[::-1]))
-    return result
+    return t * op.exp(polynomial(bind(two * t - _const(1.0, z)), TAIL[::-1]))
 
 
 _ERFINV_CENTRE: Final = (
@@ -239,8 +238,7 @@ def trigamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def bessel_i0(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """The modified Bessel function of order 0."""
-    result: PrimExpr = _bessel(bind, x, 0) * op.exp(op.abs(x))
-    return result
+    return _bessel(bind, x, 0) * op.exp(op.abs(x))
 
 
 @sharing
@@ -252,8 +250,7 @@ def bessel_i0e(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def bessel_i1(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """The modified Bessel function of order 1, odd in x."""
-    result: PrimExpr = _bessel(bind, x, 1) * op.exp(op.abs(x))
-    return result
+    return _bessel(bind, x, 1) * op.exp(op.abs(x))
 
 
 @sharing
@@ -297,8 +294,7 @@ def sinc(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def logit(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """log(x / (1 - x))."""
-    result: PrimExpr = op.log(x / (_const(1.0, x) - x))
-    return result
+    return op.log(x / (_const(1.0, x) - x))
 
 
 @sharing
@@ -391,8 +387,7 @@ def _quantile(bind: Bindings, q: PrimExpr, tail: PrimExpr) -> PrimExpr:
         outside = op.select(is_near, polynomial(place, near), polynomial(place, far))
         parts.append(op.select(inside, polynomial(place, centre), outside))
     side = op.select(inside, q, op.copysign(_const(1.0, q), q))
-    value: PrimExpr = side * (parts[0] / parts[1])
-    return value
+    return side * (parts[0] / parts[1])
 
 
 @sharing
@@ -410,5 +405,4 @@ def next_float(bind: Bindings, x: PrimExpr, y: PrimExpr) -> PrimExpr:
     moved = op.select(op.equal(x, zero), least, bits + op.select(is_away, up, down))
     moved = op.reinterpret(x.dtype, moved)
     is_number = op.all(op.equal(x, x), op.equal(y, y))
-    after: PrimExpr = op.select(is_number, op.select(op.equal(x, y), y, moved), x + y)
-    return after
+    return op.select(is_number, op.select(op.equal(x, y), y, moved), x + y)

@@ -176,8 +176,7 @@ class _Walk:
         if has_nan:
             missing = op.shift_right(node[0, at, _MODE], op.const(_MISSING_BIT, "int32"))
             holds = op.bitwise_or(holds, op.bitwise_and(op.cast("int32", op.isnan(value)), missing))
-        after: PrimExpr = node[0, at, holds]
-        return after
+        return node[0, at, holds]
 
     def add(self, row: PrimExpr, leaf: PrimExpr) -> None:
         """Take the scores of a leaf into those of the row."""

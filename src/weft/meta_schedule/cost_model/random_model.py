@@ -41,8 +41,7 @@ class RandomModel(CostModel):
     @property
     def random_state(self) -> dict[str, Any]:
         """The state of the random numbers, as ``numpy.random.RandomState`` has it."""
-        state: dict[str, Any] = self._random.get_state(legacy=False)
-        return state
+        return self._random.get_state(legacy=False)
 
     def load(self, path: str) -> None:
         try:

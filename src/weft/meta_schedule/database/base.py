@@ -195,8 +195,7 @@ class Database(Part):
     @staticmethod
     def current() -> Database | None:
         """The database of the innermost ``with``; None if there is none."""
-        current: Database | None = _OPEN.innermost
-        return current
+        return _OPEN.innermost
 
     @staticmethod
     def create(

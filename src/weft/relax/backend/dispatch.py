@@ -38,8 +38,7 @@ def dispatch_to_libraries(mod: IRModule) -> IRModule:
     if not patterns:
         return mod
     grouped = FuseOpsByPattern(patterns, bind_constants=False, annotate_codegen=True)
-    result: IRModule = Sequential([grouped, RunCodegen()])(mod)
-    return result
+    return Sequential([grouped, RunCodegen()])(mod)
 
 
 DispatchToLibraries = define_module_pass("DispatchToLibraries", dispatch_to_libraries)

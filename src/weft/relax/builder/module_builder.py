@@ -151,8 +151,7 @@ class ModuleBuilder:
 
     def function_of(self, gvar: GlobalVar) -> BaseFunc | None:
         """The function of the module that a GlobalVar names, or None."""
-        func: BaseFunc | None = self._mod[gvar] if gvar in self._mod else None
-        return func
+        return self._mod[gvar] if gvar in self._mod else None
 
     def get(self) -> IRModule:
         """A copy of the module as it is now."""

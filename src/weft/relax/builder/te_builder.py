@@ -48,8 +48,7 @@ class TeBuilder(ModuleBuilder):
                 f"emit_te: expected a function on te tensors, got {type(te_func).__name__}"
             )
         gvar, te_call = self._add_te(te_func, args, kwargs)
-        call: Call = call_tir(gvar, te_call.args, te_call.out_sinfo, te_call.tir_vars)
-        return call
+        return call_tir(gvar, te_call.args, te_call.out_sinfo, te_call.tir_vars)
 
     def call_te_with_grad(
         self,
@@ -70,10 +69,9 @@ class TeBuilder(ModuleBuilder):
             kwargs: its keyword arguments.
         """
         gvar, te_call = self._add_te(te_func, args, kwargs)
-        call: Call = call_tir_with_grad(
+        return call_tir_with_grad(
             gvar, te_call.args, te_call.out_sinfo, te_grad_name, te_grad_kwargs, te_call.tir_vars
         )
-        return call
 
     def call_te_inplace(
         self,
@@ -93,10 +91,9 @@ class TeBuilder(ModuleBuilder):
             kwargs: its keyword arguments.
         """
         gvar, te_call = self._add_te(te_func, args, kwargs)
-        call: Call = call_tir_inplace(
+        return call_tir_inplace(
             gvar, te_call.args, inplace_indices, te_call.out_sinfo, te_call.tir_vars
         )
-        return call
 
     def _add_te(
         self, te_func: TeFunction, args: Sequence[object], kwargs: dict[str, object]

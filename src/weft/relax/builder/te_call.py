@@ -129,13 +129,11 @@ class _Arguments:
             if var not in self.to_te:
                 fresh = type(var)(var.name, var.dtype)  # a SizeVar stays known to be 0 or more
                 self.to_te[var], self.to_relax[fresh] = fresh, var
-        copy: PrimExpr = substitute(value, {var: self.to_te[var] for var in used})
-        return copy
+        return substitute(value, {var: self.to_te[var] for var in used})
 
     def relax(self, value: PrimExpr) -> PrimExpr:
         """The expression with the PrimFunc's variables replaced by the graph's."""
-        in_relax: PrimExpr = substitute(value, self.to_relax)
-        return in_relax
+        return substitute(value, self.to_relax)
 
 
 def _outputs(result: object, func: object) -> list[Tensor]:

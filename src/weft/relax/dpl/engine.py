@@ -136,8 +136,7 @@ class _Round(PyExprMutator):
             rewritten = self.rewritten_block(block)
             if any(b.var is result and b.value is not op.body for b in rewritten.bindings):
                 op = SeqExpr(merged_blocks([*op.blocks[:-1], rewritten]), result, span=op.span)
-        rewritten_op: Expr = expect(super().visit_seq_expr_(op), SeqExpr)
-        return rewritten_op
+        return expect(super().visit_seq_expr_(op), SeqExpr)
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         return super().visit_dataflow_block_(self.rewritten_block(block))

@@ -461,8 +461,7 @@ def derive_call_ret_struct_info(
         if call.sinfo_args:
             return combined(call.sinfo_args)
         if callable(func_info.derive_func):
-            derived: StructInfo = func_info.derive_func(call, ctx)
-            return derived
+            return func_info.derive_func(call, ctx)
         return func_info.ret
     name = getattr(call.op, "name_hint", "the function")
     if len(call.args) != len(func_info.params):

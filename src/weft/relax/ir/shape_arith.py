@@ -58,8 +58,7 @@ def simplified(dim: Extent) -> PrimExpr:
         return dim
     if isinstance(dim, int):
         return IntImm(INT64, dim)
-    simple: PrimExpr = Analyzer().simplify(dim)
-    return simple
+    return Analyzer().simplify(dim)
 
 
 def with_symbols(dim: PrimExpr, values: Mapping[Var, Extent]) -> PrimExpr:

@@ -133,12 +133,10 @@ def replace(
     """``root`` with graph variables and symbolic variables replaced."""
     if not variables and not symbols:
         return root
-    replaced: Root = Substitution(variables, symbols).visit(root)
-    return replaced
+    return Substitution(variables, symbols).visit(root)
 
 
 @deep_recursion
 def copy_with_new_vars(func: Function) -> Function:
     """The function with new parameters and bound variables."""
-    copy: Function = Substitution(fresh=True).visit(func)
-    return copy
+    return Substitution(fresh=True).visit(func)

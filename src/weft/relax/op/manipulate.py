@@ -370,8 +370,7 @@ def _pad_constant(value: Any, dtype: str) -> PrimExpr:
         raise IRTypeError(
             f"relax.layout_transform: pad_value: expected {dtype} as the tensor, got {value}"
         )
-    converted: PrimExpr = given.astype(str(dtype))
-    return converted
+    return given.astype(str(dtype))
 
 
 def _lower_layout_transform(bb: Builder, call: Call) -> RelaxExpr:

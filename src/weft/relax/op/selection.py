@@ -77,8 +77,7 @@ def where(condition: Expr, x1: Expr, x2: Expr) -> Replacements:
 def masked_fill(x: Expr, mask: Expr, value: RelaxLike) -> Expr:
     """x with ``value`` where the mask holds: ``where`` over a tensor of the value."""
     given = getattr(getattr(value, "struct_info", None), "dtype", None)
-    filled: Expr = where(mask, full_like(x, value, given), x)
-    return filled
+    return where(mask, full_like(x, value, given), x)
 
 
 def infer_fma(call: Call) -> TensorStructInfo:

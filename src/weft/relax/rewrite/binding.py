@@ -144,8 +144,7 @@ def _symbol(used: dict[str, list[TirVar]], key: TirVar | str) -> TirVar:
 
 def reinfer(func: Function) -> Function:
     """The function with struct infos inferred again, for example after symbols became constants."""
-    reinferred: Function = _Reinfer().visit_expr(func)
-    return reinferred
+    return _Reinfer().visit_expr(func)
 
 
 class _Reinfer(PyExprMutator):

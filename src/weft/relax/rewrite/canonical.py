@@ -191,8 +191,7 @@ def _rename(func: Function) -> Function:
     constants = plan.constants(names)
     if not (plan.root or names or constants):
         return func
-    renamed: Function = _Renamer(plan.root, names, constants).visit_expr(func)
-    return renamed
+    return _Renamer(plan.root, names, constants).visit_expr(func)
 
 
 def canonicalize_bindings(func: Function) -> Function:

@@ -150,5 +150,4 @@ def eliminate_common_subexpr(func: Function, call_only: bool = False) -> Functio
     """The function with each value computed once; ``call_only`` leaves tuples and fields alone."""
     eliminator = _Eliminator(call_only)
     eliminator.written = written_variables(func)
-    shared: Function = eliminator.visit_expr(func)
-    return shared
+    return eliminator.visit_expr(func)

@@ -34,8 +34,7 @@ _get_pointer.restype = ctypes.c_void_p
 
 def capsule_pointer(value: object, name: bytes) -> int | None:
     """What a capsule of that name points to; None for anything else."""
-    pointer: int | None = _get_pointer(value, name) if _is_valid(value, name) else None
-    return pointer
+    return _get_pointer(value, name) if _is_valid(value, name) else None
 
 
 def _header(capsule: object) -> DLTensor:

@@ -266,8 +266,7 @@ def emit_te(func: abc.Callable[..., object], *args: object, **kwargs: object) ->
 def to_vdevice(data: Expr, dst_vdevice: VDevice | str) -> Call:
     """Copy a tensor to a virtual device of the module, which may be given as ``"llvm:0"``."""
     device = find_vdevice(dst_vdevice) if isinstance(dst_vdevice, str) else dst_vdevice
-    call: Call = FUNCTIONS["to_vdevice"](data, device)
-    return call
+    return FUNCTIONS["to_vdevice"](data, device)
 
 
 def call_function(function_: RelaxExpr, args: Sequence[RelaxLike], kwargs: dict[str, Any]) -> Call:

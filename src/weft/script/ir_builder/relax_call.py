@@ -131,8 +131,7 @@ def call_tir_with_grad(
         tir_vars: a shape with the values of the scalar parameters that come last.
     """
     infos = infos_of(out_sinfo)
-    call: Call = base.call_tir_with_grad(func, args, infos, te_grad_name, te_grad_kwargs, tir_vars)
-    return call
+    return base.call_tir_with_grad(func, args, infos, te_grad_name, te_grad_kwargs, tir_vars)
 
 
 def call_dps_packed(

@@ -289,5 +289,4 @@ def _axis(dom: RangeLike | None, binding: ExprLike | None, dtype: str, iter_type
     frame = last_block("T.axis")
     frame.iter_vars.append(iter_var)
     frame.iter_values.append(value)
-    var: Var = iter_var.var
-    return var
+    return iter_var.var

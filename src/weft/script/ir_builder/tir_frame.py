@@ -297,8 +297,7 @@ class LaunchThreadFrame(TIRFrame):
         self.extent, self.iter_var = extent, iter_var
 
     def _enter(self) -> Var:
-        var: Var = self.iter_var.var
-        return var
+        return self.iter_var.var
 
     def _exit(self) -> None:
         is_virtual = self.iter_var.thread_tag.startswith("vthread")

@@ -371,8 +371,7 @@ class _InsertChecks(FactMutator):
     def visit_AllocateConst(self, stmt: s.AllocateConst) -> s.Stmt:
         """Note how large its memory is: as large as its data."""
         self.sound.enter_memory(stmt)
-        rebuilt: s.Stmt = self.visit_default(stmt)
-        return rebuilt
+        return self.visit_default(stmt)
 
     def visit_DeclBuffer(self, stmt: s.DeclBuffer) -> s.Stmt:
         """The declaration behind a test of the view, so that its uses need none."""

@@ -150,8 +150,7 @@ class _Predicate(BlockMutator):
 @deep_recursion
 def add_predicate(stmt: Stmt, condition: PrimExpr) -> Stmt:
     """``stmt`` whose nearest blocks run only where ``condition`` holds too."""
-    predicated: Stmt = _Predicate(condition).visit(stmt)
-    return predicated
+    return _Predicate(condition).visit(stmt)
 
 
 class _SimpleBindings(BlockMutator):

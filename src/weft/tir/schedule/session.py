@@ -233,8 +233,7 @@ class Session(ABC):
             return known.get(expr, expr)
         if not known:
             return expr
-        result: PrimExpr = Analyzer().simplify(substitute(expr, known))
-        return result
+        return Analyzer().simplify(substitute(expr, known))
 
     def _evaluated_all(self, values: Sequence[ExprRV | int | None]) -> list[PrimExpr | None]:
         return [None if value is None else self._evaluated(value) for value in values]

@@ -95,10 +95,8 @@ class _Simplifier(Mutator):
         )
         if is_unit and not loop.annotations:
             self.unit_vars.add(loop.loop_var)
-            body: Stmt = self.visit(loop.body)
-            return body
-        result: Stmt = self.visit_default(loop)
-        return result
+            return self.visit(loop.body)
+        return self.visit_default(loop)
 
 
 def _simplified(func: PrimFunc) -> PrimFunc:

@@ -285,8 +285,7 @@ class _Shrink(Mutator):
     def visit_For(self, loop: For) -> For:
         dom = loop.domain
         self.analyzer.bind(loop.loop_var, dom, True)
-        changed: For = self.visit_default(loop)
-        return changed
+        return self.visit_default(loop)
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         plan = self.plans.get(id(buffer))

@@ -120,8 +120,7 @@ class _Insert(StmtMutator):
                 fallback = nest.fallback()
                 if fallback is not None:
                     self.before.setdefault(nest.reduction[0], []).append(fallback)
-        visited: Stmt = self.visit_default(realize)
-        return visited
+        return self.visit_default(realize)
 
     def visit_For(self, loop: For) -> Stmt:
         self.loops.append(loop)

@@ -53,14 +53,12 @@ class _Flatten(Mutator):
     def visit_Call(self, call: Call) -> Call:
         """A buffer that is passed to a packed function keeps its shape: it becomes an array."""
         if not any(isinstance(arg, Buffer) for arg in call.args):
-            same: Call = self.visit_default(call)
-            return same
+            return self.visit_default(call)
         args = [arg if isinstance(arg, Buffer) else self.visit(arg) for arg in call.args]
         return call.with_(args=Array(args))
 
     def visit_DeclBuffer(self, decl: DeclBuffer) -> Stmt:
-        body: Stmt = self.visit(decl.body)
-        return body
+        return self.visit(decl.body)
 
     def visit_Allocate(self, alloc: Allocate) -> Stmt:
         body = self.visit(alloc.body)

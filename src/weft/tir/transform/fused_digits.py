@@ -60,8 +60,7 @@ class _Digits(Mutator):
 
     def visit_FloorDiv(self, node: FloorDiv | FloorMod) -> PrimExpr:
         digit = self._variable(node)
-        result: PrimExpr = self.visit_default(node) if digit is None else digit
-        return result
+        return self.visit_default(node) if digit is None else digit
 
     visit_FloorMod = visit_FloorDiv
 

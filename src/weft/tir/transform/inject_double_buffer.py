@@ -63,8 +63,7 @@ class _Buffered:
         two = IntImm(number.dtype, 2)
         sizes = {id(self.allocation.buffer_var): flat_size(self.allocation)}
         where = fold.floormod(number, two)
-        done: Stmt = PartOfMemory(where, sizes, self.buffers).visit(stmt)
-        return done
+        return PartOfMemory(where, sizes, self.buffers).visit(stmt)
 
 
 class _Inject(StmtOnlyMutator):
@@ -87,16 +86,14 @@ class _Inject(StmtOnlyMutator):
             if buffer.data is stmt.buffer_var:
                 item.buffers[id(buffer)] = enlarged(buffer, 2, "InjectDoubleBuffer")
         self.active[id(stmt.buffer_var)] = item
-        body: Stmt = self.visit(stmt.body)
-        return body
+        return self.visit(stmt.body)
 
     def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
         item = self.active.get(id(stmt.buffer.data))
         if item is None:
             return stmt.with_(body=self.visit(stmt.body))
         item.declaration = stmt
-        body: Stmt = self.visit(stmt.body)
-        return body
+        return self.visit(stmt.body)
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         item = self.active.get(id(attr.node)) if attr.attr_key == SCOPE else None
@@ -166,8 +163,7 @@ class _Taken(StmtOnlyMutator):
         inner = stmt.then_case
         if isinstance(inner, AttrStmt) and inner.attr_key == "double_buffer_write":
             return inner.with_(body=self.visit(inner.body)) if self.follows else Evaluate(0)
-        done: Stmt = self.visit_default(stmt)
-        return done
+        return self.visit_default(stmt)
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
         kept = [item for item in [self.visit(part) for part in stmt.seq] if not is_no_op(item)]

@@ -381,8 +381,7 @@ class _Partition(StmtOnlyMutator):
         begin = self.analyzer.simplify(low)
         zero = fold.const(var.dtype, 0)
         if self.is_unit(extent) and not self.settings.keep_unit and not loop.annotations:
-            single: Stmt = substitute(body, {loop.loop_var: begin})
-            return single
+            return substitute(body, {loop.loop_var: begin})
         value = var if getattr(begin, "value", None) == 0 else op.add(var, begin)
         if value is not loop.loop_var:
             body = substitute(body, {loop.loop_var: value})

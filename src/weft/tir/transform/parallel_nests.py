@@ -185,8 +185,7 @@ class _Replace(Mutator):
     def replaced(self, node: FloorDiv | FloorMod) -> PrimExpr:
         digits = self.digits_of(node)
         if digits is None:
-            rebuilt: PrimExpr = self.visit_default(node)
-            return rebuilt
+            return self.visit_default(node)
         if digits.begin == digits.end:
             return const_like(node, 0)
         number: PrimExpr = self.digits[digits.begin]

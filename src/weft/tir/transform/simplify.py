@@ -148,8 +148,7 @@ class _Simplify(StmtMutator):
         """The condition in which each boolean let variable is replaced by its value."""
         if not self.conditions:
             return condition
-        plain: PrimExpr = substitute(condition, self.conditions)
-        return plain
+        return substitute(condition, self.conditions)
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
         """What ``T.assume`` says holds for the statements after it.

@@ -45,8 +45,7 @@ class _Unroll(StmtOnlyMutator):
         value = attr.value.value if isinstance(attr.value, IntImm) else 0
         field = _PRAGMAS.get(attr.attr_key)
         if field is None:
-            changed: Stmt = self.visit_default(attr)
-            return changed
+            return self.visit_default(attr)
         outer = getattr(self, field)
         setattr(self, field, type(outer)(value))
         body: Stmt = self.visit(attr.body)

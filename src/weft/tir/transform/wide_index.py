@@ -28,8 +28,7 @@ def widened(expr: PrimExpr, analyzer: Analyzer) -> PrimExpr:
     >>> widened(i // 16 * 4, analyzer)
     T.Cast("int64", i) // T.int64(16) * T.int64(4)
     """
-    wide: PrimExpr = _Widened(analyzer).visit(expr)
-    return wide
+    return _Widened(analyzer).visit(expr)
 
 
 class _Widened(Mutator):
@@ -41,8 +40,7 @@ class _Widened(Mutator):
         if isinstance(expr, ARITHMETIC) and self._is_wide_enough(expr):
             return type(expr)(self.visit(expr.a), self.visit(expr.b))
         if isinstance(expr, Cast) and expr.dtype == "int64" and expr.value.dtype.is_int:
-            narrow: PrimExpr = self.visit(expr.value)
-            return narrow
+            return self.visit(expr.value)
         return op.cast("int64", expr)
 
     def _is_wide_enough(self, expr: PrimExpr) -> bool:

@@ -409,8 +409,7 @@ def lstm(
         gate = {letter: mine(i) + sums(i) for i, letter in enumerate(weight_layout)}
         kept = op.sigmoid(gate["F"]) * state[j]
         state[j] = kept + op.sigmoid(gate["I"]) * op.tanh(gate["G"])
-        hidden: PrimExpr = op.sigmoid(gate["O"]) * op.tanh(state[j])
-        return hidden
+        return op.sigmoid(gate["O"]) * op.tanh(state[j])
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell]
     return recurrence("lstm", 4, tensors, step, reverse)
@@ -430,8 +429,7 @@ def gru(
     def step(mine: Part, sums: Part, before: PrimExpr, _others: Others) -> PrimExpr:
         reset, update = op.sigmoid(mine(0) + sums(0)), op.sigmoid(mine(1) + sums(1))
         new = op.tanh(mine(2) + reset * sums(2))
-        hidden: PrimExpr = (op.const(1, new.dtype) - update) * new + update * before
-        return hidden
+        return (op.const(1, new.dtype) - update) * new + update * before
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
     return recurrence("gru", 3, tensors, step, reverse)

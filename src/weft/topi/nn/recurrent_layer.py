@@ -33,8 +33,7 @@ def _relu(x: PrimExpr, _a: float, _b: float) -> PrimExpr:
 
 
 def _softplus(x: PrimExpr, _a: float, _b: float) -> PrimExpr:
-    above: PrimExpr = op.maximum(x, _number(0, x)) + op.log1p(op.exp(-op.abs(x)))
-    return above
+    return op.maximum(x, _number(0, x)) + op.log1p(op.exp(-op.abs(x)))
 
 
 def _leaky(x: PrimExpr, a: float, _b: float) -> PrimExpr:

@@ -201,8 +201,7 @@ class _Named(Mutator):
         """Replace ``expr``, or look inside of it."""
         if expr_deep_equal(expr, self.expr):
             return self.var
-        inner: PrimExpr = self.visit_default(expr)
-        return inner
+        return self.visit_default(expr)
 
 
 def flatten_vector_access(func: PrimFunc) -> PrimFunc:

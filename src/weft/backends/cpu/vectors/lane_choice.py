@@ -85,8 +85,7 @@ class Choice:
         chosen = self.reducer.result[1]
         assert isinstance(chosen, Select)
         known = {self.reducer.lhs[1]: value, self.reducer.rhs[1]: other}
-        condition: PrimExpr = substitute(chosen.condition, known)
-        return condition
+        return substitute(chosen.condition, known)
 
 
 def choice_of(reducer: CommReducer) -> Choice | None:

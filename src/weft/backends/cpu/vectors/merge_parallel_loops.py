@@ -146,8 +146,7 @@ def _part(loop: For, var: Var, parts: int) -> Stmt:
     times = extent_of(loop) // parts
     here = op.cast(loop.loop_var.dtype, var)
     if times == 1:
-        iteration: Stmt = substitute(loop.body, {loop.loop_var: here})
-        return iteration
+        return substitute(loop.body, {loop.loop_var: here})
     inner = Var(f"{loop.loop_var.name}_inner", loop.loop_var.dtype)
     body = substitute(loop.body, {loop.loop_var: here * times + inner})
     return loop.with_(

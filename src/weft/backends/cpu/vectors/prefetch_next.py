@@ -75,8 +75,7 @@ class _Prefetches(StmtMutator):
         finder.visit(plain.body)
         if not finder.found:
             return plain
-        prefetching: For = plain.with_(body=_Insert(finder.found).visit(plain.body))
-        return prefetching
+        return plain.with_(body=_Insert(finder.found).visit(plain.body))
 
 
 class _Insert(StmtMutator):

@@ -83,8 +83,7 @@ class _Shuffles(StmtMutator):
 
     def visit_For(self, loop: For) -> For:
         self.analyzer.bind(loop.loop_var, loop.domain, True)
-        inner: For = self.visit_default(loop)
-        return inner
+        return self.visit_default(loop)
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         inner: BufferLoad = self.visit_default(load)

@@ -111,8 +111,7 @@ def _decides_lengths(loop: For) -> bool:
 def _iteration(loop: For, at: int) -> Stmt:
     """The body for iteration ``at``, with the extents of its vectorized loops simplified."""
     value = op.add(loop.min, at)
-    iteration: Stmt = _Lengths().visit(redefined(substitute(loop.body, {loop.loop_var: value})))
-    return iteration
+    return _Lengths().visit(redefined(substitute(loop.body, {loop.loop_var: value})))
 
 
 class _Lengths(Mutator):

@@ -161,8 +161,7 @@ class _Replaced(Mutator):
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         if id(load) in self.known:
             return self.known[id(load)]
-        inner: PrimExpr = self.visit_default(load)
-        return inner
+        return self.visit_default(load)
 
 
 def interleaved(lanes: int, group: int) -> tuple[list[int], list[int]]:
@@ -288,8 +287,7 @@ def _row(nest: _Nest, row: PrimExpr, first: int, lanes: int) -> Stmt:
 class _Transpose(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         if TRANSPOSE not in loop.annotations:
-            inner: Stmt = self.visit_default(loop)
-            return inner
+            return self.visit_default(loop)
         rest = {key: value for key, value in loop.annotations.items() if key != TRANSPOSE}
         plain = loop.with_(annotations=rest)
         nest = _nest_of(plain, int(loop.annotations[TRANSPOSE]))

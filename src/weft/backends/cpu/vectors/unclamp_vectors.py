@@ -64,8 +64,7 @@ class _Unclamp(StmtMutator):
 
     def visit_For(self, loop: For) -> For:
         self.analyzer.bind(loop.loop_var, loop.domain, True)
-        inner: For = self.visit_default(loop)
-        return inner
+        return self.visit_default(loop)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         """Store without clamps where all vectors lie inside, else as it is."""

@@ -120,8 +120,7 @@ def is_groupable(func: Function) -> bool:
 def _rewritten(
     builder: BlockBuilder, func: Function, groups: Mapping[Var, Group], lift_constants: bool
 ) -> Function:
-    grouped: Function = _Grouper(builder, groups, lift_constants).visit(func)
-    return grouped
+    return _Grouper(builder, groups, lift_constants).visit(func)
 
 
 class _Grouper(Mutator):
@@ -417,8 +416,7 @@ def _own_symbols(func: Function) -> Function:
         symbols.setdefault(var, type(var)(var.name, var.dtype))
     if not symbols:
         return func
-    copied: Function = Substitution(symbols=symbols, fresh=True).visit(func)
-    return copied
+    return Substitution(symbols=symbols, fresh=True).visit(func)
 
 
 __all__ = ["Group", "GroupedFunction", "is_groupable", "make_grouped_functions"]

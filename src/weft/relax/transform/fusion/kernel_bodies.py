@@ -25,8 +25,7 @@ def root_block(body: Stmt) -> Block | None:
 def with_regions(body: Stmt, buffers: list[Buffer]) -> Stmt:
     """Add the regions that a former root block reads and writes, which other blocks have."""
     if not isinstance(body, BlockRealize) or body.block.reads or body.block.writes:
-        nested: Stmt = body
-        return nested
+        return body
     known = {item.data: item for item in buffers if isinstance(item, Buffer)}
     known.update({match.buffer.data: match.buffer for match in body.block.match_buffers})
     reads, writes, opaque = get_block_access_region(body.block, known)
@@ -95,5 +94,4 @@ class _Blocks(Mutator):
 
 @deep_recursion
 def _each_block(body: Stmt, change: Callable[[Block], Block]) -> Stmt:
-    changed: Stmt = _Blocks(change).visit(body)
-    return changed
+    return _Blocks(change).visit(body)

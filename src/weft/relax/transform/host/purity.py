@@ -34,8 +34,7 @@ def _forced(func: Function) -> Function:
 
 def remove_purity_checking(func: Function) -> Function:
     """The function, and its local functions, marked as pure whatever they call."""
-    rewritten: Function = _Impure().visit_expr(func)
-    return rewritten
+    return _Impure().visit_expr(func)
 
 
 class _NonDataflow(PyExprMutator):
@@ -55,8 +54,7 @@ class _NonDataflow(PyExprMutator):
 
 def to_non_dataflow(func: Function) -> Function:
     """The function without dataflow blocks."""
-    rewritten: Function = _NonDataflow().visit_expr(func)
-    return rewritten
+    return _NonDataflow().visit_expr(func)
 
 
 RemovePurityChecking = define_function_pass("RemovePurityChecking", remove_purity_checking)

@@ -120,8 +120,7 @@ def _has_shape_of_argument(var: Var, view: Call) -> bool:
 
 def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
     """The function with kernels that only copy replaced by reshapes."""
-    rewritten: Function = _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
-    return rewritten
+    return _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
 
 
 RewriteDataflowReshape = define_module_pass(

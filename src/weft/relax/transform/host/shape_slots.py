@@ -148,8 +148,7 @@ class SlotCollector(PyExprVisitor):
 def extents_of(info: StructInfo | None) -> Sequence[PrimExpr] | None:
     """The extents of a tensor or shape, or the value of a scalar; None where they are unknown."""
     if isinstance(info, TensorStructInfo):
-        values: Sequence[PrimExpr] | None = getattr(info.shape, "values", None)
-        return values
+        return getattr(info.shape, "values", None)
     if isinstance(info, ShapeStructInfo):
         return info.values
     if isinstance(info, PrimStructInfo) and info.value is not None:

@@ -111,8 +111,7 @@ class _BuiltinLowerer(PyExprMutator):
 
 def vm_builtin_lower(func: Function) -> Function:
     """The function with operators of the virtual machine only."""
-    rewritten: Function = _BuiltinLowerer().visit_expr(func)
-    return rewritten
+    return _BuiltinLowerer().visit_expr(func)
 
 
 LowerRuntimeBuiltin = define_function_pass("LowerRuntimeBuiltin", vm_builtin_lower)

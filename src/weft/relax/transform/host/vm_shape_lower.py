@@ -346,8 +346,7 @@ def _load_as(load: Any, var: Var) -> PrimExpr:
 
 
 def _as_int64(value: PrimExpr) -> PrimExpr:
-    widened: PrimExpr = value if value.dtype == INT64 else value.astype("int64")
-    return widened
+    return value if value.dtype == INT64 else value.astype("int64")
 
 
 def _tensor_arguments(info: Any) -> list[Expr]:

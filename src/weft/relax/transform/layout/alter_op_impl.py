@@ -197,5 +197,4 @@ def _remove_pad(ndim: int, dtype: str) -> PrimFunc:
     source = te.placeholder(padded, dtype, "input")
     out = te.compute(extents, lambda *indices: source(*indices), "output")
     func = renew_defs(te.create_prim_func([source, out]))
-    unpadding: PrimFunc = func.with_attr(_NAME, "remove_pad").without_attr("global_symbol")
-    return unpadding
+    return func.with_attr(_NAME, "remove_pad").without_attr("global_symbol")

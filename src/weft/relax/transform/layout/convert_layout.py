@@ -76,8 +76,7 @@ def ConvertLayout(  # noqa: N802 - as TVM
 
 def with_layouts(func: Function, desired: Callable[[Call], Sequence[str] | None]) -> Function:
     """The function with each call in the layouts that ``desired`` returns for it."""
-    rewritten: Function = _Converter(desired).visit_expr(func)
-    return rewritten
+    return _Converter(desired).visit_expr(func)
 
 
 class _Converter(PyExprMutator):

@@ -192,8 +192,7 @@ def assign_offsets(func: Function, mod: IRModule) -> Function:
     bounds = UpperBounds(func)
     for region in regions:
         region.plan(bounds)
-    rewritten: Function = _OffsetRewriter(func, regions).visit_expr(func)
-    return rewritten
+    return _OffsetRewriter(func, regions).visit_expr(func)
 
 
 AssignOffsets = define_module_pass("AssignOffsets", over_functions(assign_offsets))

@@ -93,8 +93,7 @@ class _CallTIRRewriter(PyExprMutator):
 
 def call_tir_rewrite(func: Function) -> Function:
     """The function with explicit destinations of its calls."""
-    rewritten: Function = _CallTIRRewriter().visit_expr(func)
-    return rewritten
+    return _CallTIRRewriter().visit_expr(func)
 
 
 CallTIRRewrite = define_function_pass("CallTIRRewrite", call_tir_rewrite)

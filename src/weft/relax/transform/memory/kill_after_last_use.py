@@ -123,15 +123,13 @@ def _without_unused_names(func: Function) -> Function:
             if not renames or binding.var in counter.last:
                 super().visit_binding(binding)
 
-    rewritten: Function = Remover().visit_expr(func)
-    return rewritten
+    return Remover().visit_expr(func)
 
 
 def kill_after_last_use(func: Function) -> Function:
     """The function with each value released after its last use."""
     func = _without_unused_names(canonicalize_bindings(func))
-    rewritten: Function = _KillInserter().visit_expr(func)
-    return rewritten
+    return _KillInserter().visit_expr(func)
 
 
 KillAfterLastUse = define_function_pass("KillAfterLastUse", kill_after_last_use)

@@ -44,8 +44,7 @@ class _AllocTensorLowerer(PyExprMutator):
 
 def lower_alloc_tensor(func: Function) -> Function:
     """The function without ``builtin.alloc_tensor``."""
-    rewritten: Function = _AllocTensorLowerer().visit_expr(func)
-    return rewritten
+    return _AllocTensorLowerer().visit_expr(func)
 
 
 LowerAllocTensor = define_function_pass("LowerAllocTensor", lower_alloc_tensor)

@@ -151,5 +151,4 @@ def _is_from_zero_on(clip: Call) -> bool:
 def fold_steps(func: Function) -> Function:
     """The function of integer layers with fewer operations between them."""
     scaled = remove_all_unused(_Folder(func).visit_expr(func))
-    joined: Function = remove_all_unused(_Joiner(scaled).visit_expr(scaled))
-    return joined
+    return remove_all_unused(_Joiner(scaled).visit_expr(scaled))

@@ -61,8 +61,7 @@ def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> 
     bundle = Var(param_tuple_name or "model_params", info)
     positions = {weight: index for index, weight in enumerate(weights)}
     bundled = func.with_(params=Array([*func.params[: int(count)], bundle]))
-    rewritten: Function = _Bundler(positions, bundle).visit_expr(bundled)
-    return rewritten
+    return _Bundler(positions, bundle).visit_expr(bundled)
 
 
 BundleModelParams = define_function_pass("BundleModelParams", bundle_model_params, 1)

@@ -40,5 +40,4 @@ class _Consumer(PyExprMutator):
 def consume_params(func: Function) -> Function:
     """The function, which takes one tuple of weights, with each field reset after it is read."""
     rewritten = _Consumer(func.params[-1]).visit_expr(func)
-    consumed: Function = rewritten
-    return consumed
+    return rewritten

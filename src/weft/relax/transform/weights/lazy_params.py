@@ -166,8 +166,7 @@ class Results:
 def normalized(func: Function) -> Function:
     """The function with struct info on every binding."""
     in_normal_form = BlockBuilder().normalize(func)
-    normal: Function = in_normal_form
-    return normal
+    return in_normal_form
 
 
 def without_attr(attrs: Mapping[str, object], name: str) -> dict[str, object]:

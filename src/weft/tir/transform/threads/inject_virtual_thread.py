@@ -180,8 +180,7 @@ class _Find(StmtOnlyMutator):
                 f"InjectVirtualThread: the number of virtual threads {attr.node.var.name} is "
                 f"{attr.value}; expected a constant"
             )
-        done: Stmt = _Inject(attr.node.var, attr.value.value, attr.body).visit(attr.body)
-        return done
+        return _Inject(attr.node.var, attr.value.value, attr.body).visit(attr.body)
 
 
 def inject_virtual_thread(func: PrimFunc) -> PrimFunc:

@@ -63,8 +63,7 @@ class _Lower(StmtOnlyMutator):
         self.threads[binding.var] = binding.extent.value
         body = self.visit(binding.body)
         del self.threads[binding.var]
-        done: Stmt = stmt.with_(body=body)
-        return done
+        return stmt.with_(body=body)
 
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
         if not is_call(stmt.value, "tvm_thread_allreduce"):

@@ -282,8 +282,7 @@ def _checked_predicate(
         first = op.less(axis.loop, IntImm(axis.loop.dtype, 1))
         fresh = op.greater_equal(local, IntImm(local.dtype, axis.overlap))
         condition = analyzer.simplify(op.logical_and(condition, op.logical_or(first, fresh)))
-    result: PrimExpr = condition
-    return result
+    return condition
 
 
 def _check_repeatable(state: ScheduleState, sref: StmtSRef, axis: _Axis, scope: StmtSRef) -> None:

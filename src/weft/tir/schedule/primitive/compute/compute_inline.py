@@ -111,8 +111,7 @@ def single_write(state: ScheduleState, sref: StmtSRef) -> Buffer:
         raise SingleBufferError(
             state, f"{name_of(sref)} writes {len(writes)} regions ({names}), expected one", sref
         )
-    buffer: Buffer = writes[0].buffer
-    return buffer
+    return writes[0].buffer
 
 
 def single_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:

@@ -446,8 +446,7 @@ def _predicate(
 ) -> PrimExpr:
     """The predicate of the new producer: its old one, and that the block runs that instance."""
     if op.is_const_int(inside, 1):
-        predicate: PrimExpr = realize.predicate
-        return predicate
+        return realize.predicate
     new = Analyzer().simplify(substitute(inside, tree.bindings_of(realize)))
     if op.is_const_int(realize.predicate, 1):
         return new

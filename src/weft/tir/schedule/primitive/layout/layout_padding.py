@@ -168,8 +168,7 @@ class _Fill:
     def is_padding(self, indices: Sequence[Var]) -> PrimExpr:
         """The condition under which these indices are those of padding."""
         mapping = dict(zip(self.inverse.initial_indices, indices, strict=True))
-        result: PrimExpr = substitute(self.padding, mapping)
-        return result
+        return substitute(self.padding, mapping)
 
     def originals(self, indices: Sequence[Var]) -> list[PrimExpr]:
         """The old indices of the element at new ones."""
@@ -178,8 +177,7 @@ class _Fill:
 
     def value(self, indices: Sequence[Var]) -> PrimExpr:
         """What padding holds at these indices."""
-        result: PrimExpr = self.pad.map_indices(indices)[0]
-        return result
+        return self.pad.map_indices(indices)[0]
 
     def axes(self, variables: Sequence[Var]) -> list[IterVar]:
         """Data-parallel axes over the new shape."""

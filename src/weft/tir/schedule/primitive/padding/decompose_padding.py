@@ -278,8 +278,7 @@ def _region(region: BufferRegion, mapping: dict[Var, PrimExpr], analyzer: Analyz
 
 def _moved(expr: PrimExpr, mapping: dict[Var, PrimExpr], analyzer: Analyzer) -> PrimExpr:
     """The expression over the variables of a new block."""
-    simple: PrimExpr = analyzer.simplify(substitute(expr, mapping))
-    return simple
+    return analyzer.simplify(substitute(expr, mapping))
 
 
 def _computing(
