@@ -78,11 +78,14 @@ class SetEvaluator:
 
     def evaluated(self, expr: PrimExpr) -> IntervalSet:
         """The set of an expression that is met for the first time."""
-        handler = _HANDLERS.get(type(expr))
-        if handler is None:
-            return self.opaque(expr)
+        kind = type(expr)
         try:
-            interval = handler(self, expr)
+            if kind in _BINARY:
+                interval = self.of_operands(expr)
+            elif kind in _HANDLERS:
+                interval = _HANDLERS[kind](self, expr)
+            else:
+                return self.opaque(expr)
         except _NoValue:
             return IntSet.nothing()
         may_wrap = expr.dtype.is_integral and not is_index(expr.dtype.element)
@@ -136,30 +139,22 @@ class SetEvaluator:
         """Whether a variable of the domains occurs in ``expr``."""
         return any(var in self.domains for var in collect(expr, Var))
 
-    def operands(self, expr: BinaryExpr) -> tuple[IntervalSet, IntervalSet] | None:
-        """The sets of both operands, or None where ``expr`` is a point; raises _NoValue."""
+    def of_operands(self, expr: Any) -> IntervalSet:
+        """The set of an expression of two operands; raises _NoValue."""
         a, b = self.visit(expr.a), self.visit(expr.b)
         if a.is_nothing() or b.is_nothing():
             raise _NoValue
         if a.min_value is expr.a is a.max_value and b.min_value is expr.b is b.max_value:
-            return None
-        return a, b
-
-    def visit_add(self, expr: Add) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
             return IntervalSet(expr, expr)
-        a, b = operands
+        return _BINARY[type(expr)](self, expr, a, b)
+
+    def add(self, _expr: Add, a: IntervalSet, b: IntervalSet) -> IntervalSet:
         return self.make(
             _end(fold.add, a.min_value, b.min_value, NEG_INF),
             _end(fold.add, a.max_value, b.max_value, POS_INF),
         )
 
-    def visit_sub(self, expr: Sub) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
+    def sub(self, _expr: Sub, a: IntervalSet, b: IntervalSet) -> IntervalSet:
         return self.make(
             _end(fold.sub, a.min_value, b.max_value, NEG_INF),
             _end(fold.sub, a.max_value, b.min_value, POS_INF),
@@ -181,22 +176,14 @@ class SetEvaluator:
             return self.opaque(expr)
         return self.make(_end(build, low, b, NEG_INF), _end(build, high, b, POS_INF))
 
-    def visit_mul(self, expr: Mul) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
+    def mul(self, expr: Mul, a: IntervalSet, b: IntervalSet) -> IntervalSet:
         if not b.is_single_point():
             a, b = b, a
         if not b.is_single_point() or not b.is_bounded:
             return self.opaque(expr)
         return self.monotone(expr, a, b.min_value, fold.mul)
 
-    def visit_division(self, expr: FloorDiv | Div) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
+    def division(self, expr: FloorDiv | Div, a: IntervalSet, b: IntervalSet) -> IntervalSet:
         divisor = b.min_value
         if not b.is_single_point() or not b.is_bounded:
             return self.opaque(expr)
@@ -208,26 +195,18 @@ class SetEvaluator:
         build = fold.floordiv if isinstance(expr, FloorDiv) else fold.truncdiv
         return self.monotone(expr, a, divisor, build)
 
-    def visit_truncmod(self, expr: Mod) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
+    def truncmod(self, expr: Mod, a: IntervalSet, b: IntervalSet) -> IntervalSet:
         by = b.min_value
         if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(by, 1):
             return self.opaque(expr)
         low = a.min_value
         is_low_known = low is not NEG_INF
         if expr.dtype.is_uint or (is_low_known and self.analyzer.can_prove_greater_equal(low, 0)):
-            return self.visit_floormod(expr)
+            return self.floormod(expr, a, b)
         last = self.analyzer.simplify(fold.sub(by, fold.const(by.dtype, 1)))
         return self.make(fold.sub(fold.const(by.dtype, 0), last), last)
 
-    def visit_floormod(self, expr: FloorMod | Mod) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
+    def floormod(self, expr: FloorMod | Mod, a: IntervalSet, b: IntervalSet) -> IntervalSet:
         by = b.min_value
         if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(by, 1):
             return self.opaque(expr)
@@ -239,17 +218,11 @@ class SetEvaluator:
         last = fold.sub(by, fold.const(by.dtype, 1))
         return IntervalSet(fold.const(by.dtype, 0), self.analyzer.simplify(last))
 
-    def visit_min(self, expr: Min) -> IntervalSet:
-        return self.extreme(expr, fold.min_, NEG_INF, POS_INF)
-
-    def visit_max(self, expr: Max) -> IntervalSet:
-        return self.extreme(expr, fold.max_, POS_INF, NEG_INF)
-
-    def extreme(self, expr: Min | Max, build: Build, wins: Var, loses: Var) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
+    def extreme(self, expr: Min | Max, a: IntervalSet, b: IntervalSet) -> IntervalSet:
+        is_min = isinstance(expr, Min)
+        build, wins, loses = (
+            (fold.min_, NEG_INF, POS_INF) if is_min else (fold.max_, POS_INF, NEG_INF)
+        )
         ends: list[PrimExpr] = []
         for mine, its in ((a.min_value, b.min_value), (a.max_value, b.max_value)):
             if mine is wins or its is wins:
@@ -334,16 +307,20 @@ def _end(build: Build, a: PrimExpr, b: PrimExpr, infinite: Var) -> PrimExpr:
         return infinite
 
 
+Rule = Callable[[SetEvaluator, Any, IntervalSet, IntervalSet], IntervalSet]
+_BINARY: Final[dict[type[Node], Rule]] = {
+    Add: SetEvaluator.add,
+    Sub: SetEvaluator.sub,
+    Mul: SetEvaluator.mul,
+    FloorDiv: SetEvaluator.division,
+    FloorMod: SetEvaluator.floormod,
+    Div: SetEvaluator.division,
+    Mod: SetEvaluator.truncmod,
+    Min: SetEvaluator.extreme,
+    Max: SetEvaluator.extreme,
+}
+"""Class -> the rule: (expression, sets of its operands) -> its set."""
 _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] = {
-    Add: SetEvaluator.visit_add,
-    Sub: SetEvaluator.visit_sub,
-    Mul: SetEvaluator.visit_mul,
-    FloorDiv: SetEvaluator.visit_division,
-    FloorMod: SetEvaluator.visit_floormod,
-    Div: SetEvaluator.visit_division,
-    Mod: SetEvaluator.visit_truncmod,
-    Min: SetEvaluator.visit_min,
-    Max: SetEvaluator.visit_max,
     Select: SetEvaluator.visit_choice,
     Call: SetEvaluator.visit_call,
     Cast: SetEvaluator.visit_cast,

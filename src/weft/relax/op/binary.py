@@ -13,7 +13,7 @@ from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Infer, Replacements, match_scalars, operator
-from weft.relax.op.infer import VOID, broadcast_infos, check_float, common_dtype, param_name
+from weft.relax.op.infer import VOID, broadcast_infos, check_float, common_dtype, misfit
 from weft.relax.op.lowering import TensorExpression
 from weft.relax.op.reference import binary as reference
 from weft.relax.op.reference.rule import Reference, in_float64, quiet
@@ -31,9 +31,7 @@ def operand_infos(call: Call) -> list[TensorStructInfo | PrimStructInfo]:
     for index, arg in enumerate(call.args):
         info = arg.struct_info
         if not isinstance(info, TensorStructInfo | PrimStructInfo):
-            raise IRTypeError(
-                f"{call.op.name}: {param_name(call, index)}: expected a tensor, got {info}"
-            )
+            raise misfit(call, index, "a tensor", info)
         infos.append(info)
     if len(infos) < 2:
         raise IRTypeError(f"{call.op.name}: expected 2 operands, got {len(infos)}")

@@ -47,6 +47,11 @@ def param_name(call: Call, index: int) -> str:
     return str(names[index]) if index < len(names) else f"argument {index}"
 
 
+def misfit(call: Call, index: int, wanted: str, given: object) -> IRTypeError:
+    """The error of an argument of another kind than its operator takes."""
+    return IRTypeError(f"{call.op.name}: {param_name(call, index)}: expected {wanted}, got {given}")
+
+
 def tensor(call: Call, index: int) -> TensorStructInfo:
     """The info of argument ``index``, which must be a tensor."""
     if index >= len(call.args):
@@ -56,9 +61,7 @@ def tensor(call: Call, index: int) -> TensorStructInfo:
         )
     info = call.args[index].struct_info
     if not isinstance(info, TensorStructInfo):
-        raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected a tensor, got {info}"
-        )
+        raise misfit(call, index, "a tensor", info)
     return info
 
 
@@ -69,9 +72,7 @@ def tensors(call: Call, index: int = 0) -> list[TensorStructInfo]:
     if not isinstance(info, TupleStructInfo) or not all(
         isinstance(field, TensorStructInfo) for field in fields
     ):
-        raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected a tuple of tensors, got {info}"
-        )
+        raise misfit(call, index, "a tuple of tensors", info)
     return list(fields)
 
 
@@ -80,9 +81,7 @@ def integral(call: Call, index: int) -> TensorStructInfo:
     info = tensor(call, index)
     kind = DataType(info.dtype)
     if kind != VOID and (not kind.is_integral or kind.is_bool):
-        raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected integers, got {kind}"
-        )
+        raise misfit(call, index, "integers", kind)
     return info
 
 
@@ -92,9 +91,7 @@ def scalar_info(call: Call, index: int) -> TensorStructInfo | PrimStructInfo:
     if isinstance(info, PrimStructInfo):
         return info
     if not isinstance(info, TensorStructInfo) or info.ndim not in (-1, 0):
-        raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected a scalar, got {info}"
-        )
+        raise misfit(call, index, "a scalar", info)
     return info
 
 
@@ -102,9 +99,7 @@ def prim_arg(call: Call, index: int) -> PrimExpr:
     """The expression of argument ``index``, which must be a scalar with a known expression."""
     info = call.args[index].struct_info
     if not isinstance(info, PrimStructInfo) or info.value is None:
-        raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected a number, got {info}"
-        )
+        raise misfit(call, index, "a number", info)
     return info.value
 
 
@@ -112,9 +107,7 @@ def shape_arg(call: Call, index: int) -> ShapeStructInfo:
     """The info of argument ``index``, which must be a shape."""
     info = call.args[index].struct_info
     if not isinstance(info, ShapeStructInfo):
-        raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected a shape, got {info}"
-        )
+        raise misfit(call, index, "a shape", info)
     return info
 
 

@@ -49,8 +49,7 @@ class Hazards:
 
 def hazards_below(stmt: For | Block) -> Hazards:
     """The dependences among ``child_realizes(stmt)``, derived once per statement object."""
-    hazards: Hazards = tree.derived(stmt, "schedule.hazards", _hazards)
-    return hazards
+    return tree.derived(stmt, "schedule.hazards", _hazards)
 
 
 def _hazards(stmt: For | Block) -> Hazards:
@@ -118,8 +117,7 @@ class BlockScope:
 
 def block_scope(state: SRefTree, sref: StmtSRef) -> BlockScope:
     """The dependences inside the block of ``sref``."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     return BlockScope(state.sref_of, hazards_below(block))
 
 

@@ -30,7 +30,7 @@ from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
 from weft.tir.schedule.independence import pinned_axes
@@ -149,22 +149,30 @@ def complete_violation(
     return None
 
 
-def reduction_violation(
-    state: SRefTree, sref: StmtSRef, realize_scope: For | Block
+def _update_violation(
+    state: SRefTree, sref: StmtSRef, realize_scope: For | Block, kind: IterType, kind_text: str
 ) -> Violation | None:
-    """Why the block is no reduction block below ``realize_scope``; None if it is one."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    """Why the block does not update what it alone writes, over spatial axes and those of a kind."""
+    block = tree.block_of(sref)
     if block.init is None:
         return Violation(1, "it has no init")
     if not is_affine_binding(state, sref):
         return Violation(2, "its bindings are not affine in the loops")
     for axis in block.iter_vars:
-        if axis.iter_type not in (IterVar.DataPar, IterVar.CommReduce):
-            return Violation(3, f"axis {axis.var.name} is neither spatial nor a reduction")
+        if axis.iter_type not in (IterVar.DataPar, kind):
+            return Violation(3, f"axis {axis.var.name} is neither spatial nor {kind_text}")
     written = _dominance_violation(block, realize_scope)
-    if written is not None:
-        return Violation(4, written)
+    return None if written is None else Violation(4, written)
+
+
+def reduction_violation(
+    state: SRefTree, sref: StmtSRef, realize_scope: For | Block
+) -> Violation | None:
+    """Why the block is no reduction block below ``realize_scope``; None if it is one."""
+    violation = _update_violation(state, sref, realize_scope, IterVar.CommReduce, "a reduction")
+    if violation is not None:
+        return violation
+    block = tree.block_of(sref)
     reduced = reduction_axis_in_output(block)
     if reduced is not None:
         return Violation(5, f"reduction axis {reduced.name} indexes an output")
@@ -179,18 +187,10 @@ def scan_violation(state: SRefTree, sref: StmtSRef, realize_scope: For | Block) 
     A scan stores the running values as it goes, so it has to run in order along its ordered axes;
     along the others it need not.
     """
-    block = sref.stmt
-    assert isinstance(block, Block)
-    if block.init is None:
-        return Violation(1, "it has no init")
-    if not is_affine_binding(state, sref):
-        return Violation(2, "its bindings are not affine in the loops")
-    for axis in block.iter_vars:
-        if axis.iter_type not in (IterVar.DataPar, IterVar.Ordered):
-            return Violation(3, f"axis {axis.var.name} is neither spatial nor ordered")
-    written = _dominance_violation(block, realize_scope)
-    if written is not None:
-        return Violation(4, written)
+    violation = _update_violation(state, sref, realize_scope, IterVar.Ordered, "ordered")
+    if violation is not None:
+        return violation
+    block = tree.block_of(sref)
     ordered = {axis.var for axis in block.iter_vars if axis.iter_type == IterVar.Ordered}
     running = running_values(block)
     for store in collect(block.body, BufferStore):
@@ -216,8 +216,7 @@ def decomposed_violation(
 
     Other blocks below the scope may write its outputs: the other half of the reduction does.
     """
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     if not is_update(block):
         return complete_violation(block, realize_scope, only_writer=False)
     if not is_affine_binding(state, sref):
@@ -287,8 +286,7 @@ def reduction_axis_in_output(block: Block) -> Var | None:
 
 def pipeline_violation(state: SRefTree, scope: StmtSRef) -> Violation | None:
     """Why a scope is no stage pipeline; None if it is one. Kept with the block."""
-    block = scope.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(scope)
     cache = block._cache
     if cache is None:
         cache = block._cache = {}

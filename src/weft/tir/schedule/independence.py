@@ -30,8 +30,7 @@ from weft.tir.stmt import Block, BlockRealize, For
 
 def pinned_axes(block: Block) -> frozenset[Var]:
     """The pinned axes of a block, derived once."""
-    axes: frozenset[Var] = tree.derived(block, "schedule.pinned", _pinned_axes)
-    return axes
+    return tree.derived(block, "schedule.pinned", _pinned_axes)
 
 
 def _pinned_axes(block: Block) -> frozenset[Var]:
@@ -115,8 +114,7 @@ class _Access(NamedTuple):
 
 def carried_between_blocks(state: SRefTree, loop: StmtSRef) -> Carried | None:
     """A buffer that one block below the loop writes and another may access in another iteration."""
-    assert isinstance(loop.stmt, For)
-    hazards = hazards_below(loop.stmt)
+    hazards = hazards_below(tree.loop_of(loop))
     if len(hazards.blocks) < 2:
         return None
     by_data: dict[Var, list[_Access]] = {}
@@ -150,10 +148,9 @@ def _is_remade(state: SRefTree, loop: StmtSRef, data: Var, accesses: Sequence[_A
             return False
     if not accesses[0].writes:
         return False
-    assert isinstance(loop.stmt, For)
     for item in accesses:
         sref = state.sref_of(item.block)
-        if item.writes and _adds_over(tree.realize_of(state, sref), loop.stmt.loop_var):
+        if item.writes and _adds_over(tree.realize_of(state, sref), tree.loop_of(loop).loop_var):
             return False
         if not item.writes and not region_cover.is_region_cover(state, sref, scope):
             return False

@@ -8,10 +8,10 @@ from weft.tir.reduction_form import (
     ReductionReadError,
     read_reduction,
 )
+from weft.tir.schedule import tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block
 
 
 class ReductionFormError(ScheduleFailure):
@@ -29,8 +29,7 @@ class UnknownReducerError(ScheduleFailure):
 
 def reduction_of(state: ScheduleState, sref: StmtSRef) -> Reduction:
     """The reduction that a block computes; an error that says why it is none."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     try:
         return read_reduction(block)
     except NoKnownReducerError as error:

@@ -33,10 +33,8 @@ def is_region_cover(state: SRefTree, sref: StmtSRef, scope: StmtSRef) -> bool:
 
     Kept with the block's realization, as long as it and its producers have the same loops.
     """
-    block = sref.stmt
-    assert isinstance(block, Block)
-    assert isinstance(scope.stmt, Block)
-    edges = hazards_below(scope.stmt).of_target.get(id(block), [])
+    block = tree.block_of(sref)
+    edges = hazards_below(tree.block_of(scope)).of_target.get(id(block), [])
     producers = [state.sref_of(edge.src) for edge in edges if edge.kind is DepKind.RAW]
     if not producers:
         return True
@@ -70,8 +68,7 @@ def _surroundings(state: SRefTree, sref: StmtSRef) -> list[object]:
 
 
 def _is_region_cover(state: SRefTree, sref: StmtSRef, producers: list[StmtSRef]) -> bool:
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     reads: dict[Var, list[tuple[Block, StmtSRef]]] = {}
     for producer in producers:
         assert isinstance(producer.stmt, Block)

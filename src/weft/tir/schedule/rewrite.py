@@ -52,8 +52,7 @@ def _uses(node: Node) -> frozenset[Var]:
 
 def variables_of(node: Block | For | Buffer) -> frozenset[Var]:
     """Every variable that occurs in a block, loop or buffer; derived once per object."""
-    variables: frozenset[Var] = tree.derived(node, "schedule.variables", _uses)
-    return variables
+    return tree.derived(node, "schedule.variables", _uses)
 
 
 class BlockMutator(Mutator):

@@ -116,8 +116,7 @@ def only_leaf(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> OnlyLeaf
 
 def check_self_contained(state: ScheduleState, sref: StmtSRef, loops: Sequence[StmtSRef]) -> None:
     """The block uses the loops through its axes alone."""
-    assert isinstance(sref.stmt, Block)
-    used = rewrite.variables_of(sref.stmt)
+    used = rewrite.variables_of(tree.block_of(sref))
     for loop in loops:
         if isinstance(loop.stmt, For) and loop.stmt.loop_var in used:
             raise OuterVariableError(

@@ -9,11 +9,12 @@ the block of a ``BlockRealize``; the statements between two of these are called 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, Range
 from weft.ir.functor import collect
+from weft.ir.node import Node
 from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -34,6 +35,8 @@ from weft.tir.stmt import (
     While,
 )
 
+S = TypeVar("S", bound=Node)
+T = TypeVar("T")
 _BODY: Final = frozenset(
     {For, LetStmt, AttrStmt, AssertStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize, While}
 )
@@ -57,8 +60,7 @@ def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def child_references(stmt: For | Block) -> tuple[For | BlockRealize, ...]:
     """The outermost loops and block realizations inside ``stmt``, in program order."""
-    result: tuple[For | BlockRealize, ...] = derived(stmt, "schedule.children", nearest)
-    return result
+    return derived(stmt, "schedule.children", nearest)
 
 
 def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
@@ -74,8 +76,7 @@ def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
 
 def child_realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
     """The blocks inside ``stmt`` that are in no other block inside it, in program order."""
-    result: tuple[BlockRealize, ...] = derived(stmt, "schedule.blocks", _realizes)
-    return result
+    return derived(stmt, "schedule.blocks", _realizes)
 
 
 def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
@@ -90,8 +91,7 @@ def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
 
 def is_only_loops_and_blocks(stmt: For | Block) -> bool:
     """Whether only loops, sequences and constants are between ``stmt`` and its blocks."""
-    result: bool = derived(stmt, "schedule.plain", _is_plain)
-    return result
+    return derived(stmt, "schedule.plain", _is_plain)
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -107,12 +107,12 @@ def _is_plain(stmt: Stmt) -> bool:
     return True
 
 
-def derived(stmt: Any, key: str, compute: Callable[[Any], Any]) -> Any:
+def derived(stmt: S, key: str, compute: Callable[[S], T]) -> T:
     """The fact ``key`` of an immutable node, computed once."""
     cache = stmt._cache
     if cache is None:
         cache = stmt._cache = {}
-    fact = cache.get(key)
+    fact: T | None = cache.get(key)
     if fact is None:
         fact = cache[key] = compute(stmt)
     return fact
@@ -229,6 +229,12 @@ class SRefTree(Protocol):
 def stmt_of(sref: StmtSRef) -> For | Block:
     """The loop or block of a live reference."""
     assert isinstance(sref.stmt, (For, Block))
+    return sref.stmt
+
+
+def loop_of(sref: StmtSRef) -> For:
+    """The loop of a reference to one."""
+    assert isinstance(sref.stmt, For)
     return sref.stmt
 
 

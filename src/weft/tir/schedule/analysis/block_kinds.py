@@ -76,8 +76,7 @@ def has_block(sch: Session, block_name: str) -> bool:
     >>> has_block(tir.Schedule(te.create_prim_func([A, B])), "C")
     False
     """
-    root = sch.state.roots[sch._default_function()].stmt
-    assert isinstance(root, Block)
+    root = tree.block_of(sch.state.roots[sch._default_function()])
     return any(
         isinstance(item, Block) and item.name_hint == block_name
         for item in tree.all_references(root)

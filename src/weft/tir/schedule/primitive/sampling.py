@@ -22,13 +22,11 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.compute.compute_at import compute_at
 from weft.tir.schedule.primitive.compute.compute_inline import compute_inline
-from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.primitive.tilings import below, divisor_by_weight, divisors, tiling, ways
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
-from weft.tir.stmt import Block
+from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef, loop_of
 
 
 class CandidateError(ScheduleFailure):
@@ -399,9 +397,10 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     scope = tree.scope_of(sref)
     if scope is None:
         return []
-    assert isinstance(sref.stmt, Block)
-    assert isinstance(scope.stmt, Block)
-    consumers = [state.sref_of(item) for item in dependence.consumers_of(sref.stmt, scope.stmt)]
+    consumers = [
+        state.sref_of(item)
+        for item in dependence.consumers_of(tree.block_of(sref), tree.block_of(scope))
+    ]
     if not consumers:
         return []
     around = tree.loops_above(consumers[0])

@@ -30,10 +30,9 @@ from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import domain, domains_of
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
 

@@ -30,12 +30,11 @@ from weft.tir.schedule.primitive.block.block_division import (
     relaxed,
     substituted,
 )
-from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import domains_of
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, For, SeqStmt, Stmt, seq
 
 
@@ -109,8 +108,7 @@ def _blockize_several(
         first.outer_axes, _united(regions[0]), _united(regions[1]), f"outer_{names}_", seq(*bodies)
     )
     realize = BlockRealize(first.outer_values, first.outer_condition, outer)
-    old = place.stmt
-    assert isinstance(old, (For, Block))
+    old = tree.stmt_of(place)
     items = _items(old)
     parent = old.with_(body=seq(*items[:low], realize, *items[low + len(ordered) :]))
     if isinstance(old, Block) and isinstance(parent, Block):
@@ -133,8 +131,7 @@ def _neighbours(
     alone = len(srefs) == 1
     place = srefs[0].parent if alone else tree.lowest_common_ancestor(srefs)
     assert place is not None
-    old = place.stmt
-    assert isinstance(old, (For, Block))
+    old = tree.stmt_of(place)
     by_position: dict[int, StmtSRef] = {}
     for sref in srefs:
         path = {id(sref.stmt), *[id(item.stmt) for item in tree.loops_above(sref, stop=place)]}

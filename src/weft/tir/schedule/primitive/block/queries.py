@@ -9,7 +9,7 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import BlockNotFoundError
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
-from weft.tir.stmt import Block, For
+from weft.tir.stmt import Block
 
 
 def _with_function(self: Session, arguments: dict[str, object]) -> None:
@@ -38,8 +38,7 @@ def get_block(self: Session, name: str, func_name: str | None = None) -> BlockRV
     BlockRV(B)
     """
     root = self.state.roots[self._function_named(func_name or "main")]
-    assert isinstance(root.stmt, Block)
-    blocks = [item for item in tree.all_references(root.stmt) if isinstance(item, Block)]
+    blocks = [item for item in tree.all_references(tree.block_of(root)) if isinstance(item, Block)]
     named = [block for block in blocks if block.name_hint == name]
     if len(named) == 1:
         return self._block_rv(self.state.sref_of(named[0]))
@@ -92,8 +91,7 @@ def get_child_blocks(self: Session, block_or_loop: BlockRV | LoopRV) -> list[Blo
     >>> sch.get_child_blocks(sch.get_block("root"))
     [BlockRV(B), BlockRV(C)]
     """
-    stmt = self._sref(block_or_loop).stmt
-    assert isinstance(stmt, (For, Block))
+    stmt = tree.stmt_of(self._sref(block_or_loop))
     return self._block_rvs([realize.block for realize in tree.child_realizes(stmt)])
 
 
@@ -116,9 +114,7 @@ def get_producers(self: Session, block: BlockRV | str) -> list[BlockRV]:
     """
     sref = self._sref(block)
     scope = checks.scope_root(self.state, sref)
-    assert isinstance(sref.stmt, Block)
-    assert isinstance(scope.stmt, Block)
-    return self._block_rvs(dependence.producers_of(sref.stmt, scope.stmt))
+    return self._block_rvs(dependence.producers_of(tree.block_of(sref), tree.block_of(scope)))
 
 
 @primitive("GetConsumers", "block", pure=True)
@@ -140,9 +136,7 @@ def get_consumers(self: Session, block: BlockRV | str) -> list[BlockRV]:
     """
     sref = self._sref(block)
     scope = checks.scope_root(self.state, sref)
-    assert isinstance(sref.stmt, Block)
-    assert isinstance(scope.stmt, Block)
-    return self._block_rvs(dependence.consumers_of(sref.stmt, scope.stmt))
+    return self._block_rvs(dependence.consumers_of(tree.block_of(sref), tree.block_of(scope)))
 
 
 @primitive("GetOutputBlocks", "scope_block", pure=True)
@@ -163,8 +157,7 @@ def get_output_blocks(self: Session, scope_block: BlockRV | str) -> list[BlockRV
     >>> sch.get_output_blocks("root")
     [BlockRV(C)]
     """
-    scope = self._sref(scope_block).stmt
-    assert isinstance(scope, Block)
+    scope = tree.block_of(self._sref(scope_block))
     blocks = [item for item in tree.all_references(scope) if isinstance(item, Block)]
     inside = {buffer.data for block in blocks for buffer in block.alloc_buffers}
     for block in blocks:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from weft.ir.functor import collect
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
-from weft.tir.schedule import rewrite
+from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_access import accesses
 from weft.tir.schedule.state import ScheduleState
@@ -60,8 +60,7 @@ def defining_block(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> Stmt
 
 def check_rewritable(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> None:
     """Every use of the buffer is a load or store with one index for each axis."""
-    assert isinstance(scope.stmt, Block)
-    uses = accesses(scope.stmt, buffer)
+    uses = accesses(tree.block_of(scope), buffer)
     others = list(state.function_of(scope)[1].buffer_map.values())
     alias = uses.other or next(
         (mine for mine in others if mine.data is buffer.data and mine is not buffer), None

@@ -405,8 +405,7 @@ def storage_align(
 
 def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
     """The alignments in the block's annotation."""
-    assert isinstance(sref.stmt, Block)
-    given = sref.stmt.annotations.get(ALIGN, [])
+    given = tree.block_of(sref).annotations.get(ALIGN, [])
     alignments = []
     for entry in given:
         values = [getattr(item, "value", item) for item in _sequence(entry)]

@@ -89,10 +89,9 @@ class ConsumerError(ScheduleFailure):
 
 def readers_of(buffer: Buffer, scope: StmtSRef) -> list[Block]:
     """The blocks of a scope that declare to read the memory of a buffer, in program order."""
-    assert isinstance(scope.stmt, Block)
     return [
         block
-        for block in hazards_below(scope.stmt).blocks
+        for block in hazards_below(tree.block_of(scope)).blocks
         if any(region.buffer.data is buffer.data for region in block.reads)
     ]
 
@@ -101,8 +100,7 @@ def readers_around(
     buffer: Buffer, scope: StmtSRef, writer: Block
 ) -> tuple[list[Block], list[Block]]:
     """The readers of a buffer before its writer, and those after it."""
-    assert isinstance(scope.stmt, Block)
-    edges = hazards_below(scope.stmt).of_source.get(id(writer), [])
+    edges = hazards_below(tree.block_of(scope)).of_source.get(id(writer), [])
     after = {id(edge.dst) for edge in edges if edge.kind is DepKind.RAW}
     readers = readers_of(buffer, scope)
     # An edge may concern another buffer of the writer; its target is after the writer even so.
@@ -112,8 +110,7 @@ def readers_around(
 
 def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block | None:
     """The one block of the scope that writes the buffer; None if no block does."""
-    assert isinstance(scope.stmt, Block)
-    writers = writers_of(buffer, scope.stmt)
+    writers = writers_of(buffer, tree.block_of(scope))
     if len(writers) > 1:
         names = ", ".join([block.name_hint for block in writers])
         raise WriterCountError(
@@ -126,7 +123,7 @@ def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block 
 
 def check_declared(state: ScheduleState, buffer: Buffer, scope: StmtSRef, *, loads: bool) -> None:
     """No statement of the scope outside its blocks writes the buffer (with ``loads``: or reads)."""
-    glue: Glue = tree.derived(scope.stmt, "schedule.glue", glue_of)
+    glue: Glue = tree.derived(tree.block_of(scope), "schedule.glue", glue_of)
     if buffer.data in glue.used or (loads and buffer.data in glue.loaded):
         verb = "used" if buffer.data in glue.used else "read"
         raise UndeclaredAccessError(
@@ -149,8 +146,7 @@ def check_not_aliased(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> 
                 same |= {view.data, source.data}
     if len(same) == 1:
         return
-    assert isinstance(scope.stmt, Block)
-    for block in hazards_below(scope.stmt).blocks:
+    for block in hazards_below(tree.block_of(scope)).blocks:
         for data in rewrite.variables_of(block):
             if data in same and data is not buffer.data:
                 raise AliasedBufferError(
@@ -226,8 +222,7 @@ def check_covered(
 
 def is_allocated_in(buffer: Buffer, scope: StmtSRef) -> bool:
     """Whether the scope allocates the buffer: then nothing was in it before."""
-    assert isinstance(scope.stmt, Block)
-    return any(mine.data is buffer.data for mine in scope.stmt.alloc_buffers)
+    return any(mine.data is buffer.data for mine in tree.block_of(scope).alloc_buffers)
 
 
 # ---- what was in the buffer before
@@ -242,8 +237,7 @@ def check_previous_unused(state: ScheduleState, sref: StmtSRef, buffer: Buffer) 
 
 
 def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> bool:
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     if block.init is not None and accesses(block.init, buffer).stores:
         late = late_axis(tree.realize_of(state, sref), tree.loops_above(sref))
         return late is not None or bool(accesses(block.init, buffer).loads)
@@ -315,8 +309,7 @@ def surely_written(
 
 def check_writes_all(state: ScheduleState, sref: StmtSRef, region: BufferRegion) -> None:
     """Each instance of a block writes all of a region."""
-    assert isinstance(sref.stmt, Block)
-    if not _writes_all(sref.stmt, region):
+    if not _writes_all(tree.block_of(sref), region):
         raise PartialWriteError(
             state, f"{name_of(sref)} may run without writing {region_text(region)}", sref
         )
@@ -419,8 +412,7 @@ def check_scope_declares(
     state: ScheduleState, scope: StmtSRef, place: StmtSRef, region: BufferRegion, *, write: bool
 ) -> None:
     """A copy at a place accesses no more of a buffer than the block around it declares."""
-    block = scope.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(scope)
     declared = region_of(block.writes if write else block.reads, region.buffer)
     if scope.parent is None or declared is None or is_allocated_in(region.buffer, scope):
         return

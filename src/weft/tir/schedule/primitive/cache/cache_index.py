@@ -71,8 +71,7 @@ def cache_index(
     if cse_thresh < 0:
         raise IRValueError(f"cache_index: cse_thresh: expected at least 0, got {cse_thresh}")
     scope = checks.scope_root(state, sref)
-    stmt = sref.stmt
-    assert isinstance(stmt, Block)
+    stmt = tree.block_of(sref)
     extents = _axis_extents(state, sref, scope)
     terms = _Terms(extents, _outside(state, scope))
     chosen: list[PrimExpr] = []
@@ -83,9 +82,8 @@ def cache_index(
     chosen.sort(key=terms.size_of, reverse=True)
     stages = [_stage(state, sref, expr, i, storage_scope, extents) for i, expr in enumerate(chosen)]
     redirect = _LookUp(terms, stages)
-    assert isinstance(scope.stmt, Block)
     position = next(
-        i for i, item in enumerate(body_items(scope.stmt)) if id(stmt) in members_of(item)
+        i for i, item in enumerate(body_items(tree.block_of(scope))) if id(stmt) in members_of(item)
     )
     nests = seq(*[stage.stmt for stage in stages])
     buffers = [stage.buffer for stage in stages]

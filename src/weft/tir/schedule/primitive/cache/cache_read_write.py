@@ -126,13 +126,12 @@ def _readers(
     given: Sequence[StmtSRef],
 ) -> list[Block]:
     """The blocks that will read the copy: those given, else all on this side of the writer."""
-    assert isinstance(scope.stmt, Block)
     readers = [item for item in legal.readers_of(buffer, scope) if item is not writer]
     if given:
         return _given_readers(state, buffer, scope, writer, given, readers)
     if writer is None:
         return readers
-    order = {id(item): i for i, item in enumerate(hazards_below(scope.stmt).blocks)}
+    order = {id(item): i for i, item in enumerate(hazards_below(tree.block_of(scope)).blocks)}
     early = order[id(sref.stmt)] < order[id(writer)]
     return [item for item in readers if (order[id(item)] < order[id(writer)]) == early]
 
@@ -359,8 +358,7 @@ def cache_inplace(
     assert isinstance(read_buffer_index, int)
     buffer, reads = checks.nth_access(state, sref, read_buffer_index, write=False)
     scope = checks.scope_root(state, sref)
-    target = sref.stmt
-    assert isinstance(target, Block)
+    target = tree.block_of(sref)
     writes = region_of(target.writes, buffer)
     if writes is None:
         raise NotInplaceError(

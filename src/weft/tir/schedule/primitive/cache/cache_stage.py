@@ -166,8 +166,7 @@ def members_of(stmt: Stmt) -> set[int]:
 
 def place_after_all(scope: StmtSRef) -> Place:
     """The end of a scope."""
-    assert isinstance(scope.stmt, Block)
-    return Place(scope, len(body_items(scope.stmt)))
+    return Place(scope, len(body_items(tree.block_of(scope))))
 
 
 def place_between(
@@ -199,8 +198,7 @@ def place_before(state: ScheduleState, scope: StmtSRef, sref: StmtSRef) -> Place
     """Right before a block, in the loop or block directly around it."""
     parent = sref.parent
     assert parent is not None
-    assert isinstance(parent.stmt, (For, Block))
-    for position, item in enumerate(body_items(parent.stmt)):
+    for position, item in enumerate(body_items(tree.stmt_of(parent))):
         if isinstance(item, BlockRealize) and item.block is sref.stmt:
             return Place(parent, position)
     raise StagePlaceError(
@@ -422,8 +420,7 @@ def edit_scope(
     allocated: Sequence[Buffer],
 ) -> None:
     """Redirect ``blocks`` of a scope, put stages into it and allocate buffers there."""
-    old = scope.stmt
-    assert isinstance(old, Block)
+    old = tree.block_of(scope)
     redirected = {id(block): redirect.visit_Block(block) for block in blocks}
     placed: dict[int, list[tuple[int, Stmt]]] = {}
     for place, stage in stages:

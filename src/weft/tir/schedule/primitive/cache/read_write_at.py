@@ -231,8 +231,7 @@ def _check_copied_back(
     storage_scope: str,
 ) -> None:
     """All that is copied back was written in the loop, if something else may be in the buffer."""
-    assert isinstance(scope.stmt, Block)
-    everyone = {id(item) for item in writers_of(buffer, scope.stmt)}
+    everyone = {id(item) for item in writers_of(buffer, tree.block_of(scope))}
     if legal.is_allocated_in(buffer, scope) and everyone == {id(item) for item in writers}:
         return
     for block in writers:

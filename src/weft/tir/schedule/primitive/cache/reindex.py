@@ -64,8 +64,7 @@ class NotInjectiveError(ScheduleFailure):
 
 def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[PrimExpr]:
     """The indices with which the block loads or stores the buffer; they are the same everywhere."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     if collect([block.body, block.init] if block.init is not None else block.body, BlockRealize):
         raise NotLeafBlockError(state, f"there are blocks inside {name_of(sref)}", sref)
     uses = accesses(block, buffer)
@@ -103,9 +102,8 @@ def check_loads_settled(state: ScheduleState, sref: StmtSRef, indices: Sequence[
     """What is loaded to compute indices is written by no block of the scope."""
     scope = tree.scope_of(sref)
     assert scope is not None
-    assert isinstance(scope.stmt, Block)
     for load in collect(list(indices), BufferLoad):
-        for writer in writers_of(load.buffer, scope.stmt):
+        for writer in writers_of(load.buffer, tree.block_of(scope)):
             raise AccessPatternError(
                 state,
                 f"an index of {name_of(sref)} is loaded from {load.buffer.name}, which "
@@ -227,8 +225,7 @@ def reindex(self: Session, block: BlockRV | str, buffer: Any) -> BlockRV:
     scope = checks.scope_root(state, sref, stage_pipeline=True)
     indices = single_access(state, sref, target)
     check_loads_settled(state, sref, indices)
-    stmt = sref.stmt
-    assert isinstance(stmt, Block)
+    stmt = tree.block_of(sref)
     domains = domains_of(stmt.iter_vars)
     indices = _simplified(indices, domains)
     used = set(collect(indices, Var))
@@ -280,8 +277,7 @@ def _around_nest(
                 state, f"{name_of(sref)} uses {name_of(item)} directly, not through an axis", sref
             )
         inner, item = item.stmt, item.parent
-    assert isinstance(scope.stmt, Block)
-    for position, stmt in enumerate(body_items(scope.stmt)):
+    for position, stmt in enumerate(body_items(tree.block_of(scope))):
         if (stmt.block if isinstance(stmt, BlockRealize) else stmt) is inner:
             return Place(scope, position + after)
     raise LoopChainError(
@@ -312,8 +308,7 @@ def _check_written(
         raise NotInjectiveError(
             state, f"{name_of(sref)} may write an element of {buffer.name} twice: [{shown}]", sref
         )
-    assert isinstance(scope.stmt, Block)
-    alone = len(writers_of(buffer, scope.stmt)) == 1
+    alone = len(writers_of(buffer, tree.block_of(scope))) == 1
     if alone and legal.is_allocated_in(buffer, scope):
         return
     check_runs_all(state, sref)
@@ -325,8 +320,7 @@ def check_runs_all(
 ) -> None:
     """The block runs for all values of its axes, as the copy does."""
     box = executed_box(state, sref)
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     loops = tree.domains(tree.loops_above(sref))
     conditions = conjuncts(tree.realize_of(state, sref).predicate)
     if any(var not in loops for var in collect(conditions, Var)):

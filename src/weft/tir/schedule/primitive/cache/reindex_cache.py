@@ -113,8 +113,7 @@ def reindex_cache_read(
     check_storage_scope(state, storage_scope)
     buffer, region = checks.nth_access(state, sref, read_buffer_index, write=False)
     scope = checks.scope_root(state, sref, stage_pipeline=True)
-    stmt = sref.stmt
-    assert isinstance(stmt, Block)
+    stmt = tree.block_of(sref)
     writer = legal.only_writer(state, buffer, scope)
     legal.check_declared(state, buffer, scope, loads=False)
     legal.check_not_aliased(state, buffer, scope)
@@ -134,8 +133,7 @@ def _before_reader(
 ) -> Place:
     if writer is None:
         return Place(scope, 0)
-    assert isinstance(scope.stmt, Block)
-    order = [id(item) for item in hazards_below(scope.stmt).blocks]
+    order = [id(item) for item in hazards_below(tree.block_of(scope)).blocks]
     if order.index(id(reader)) < order.index(id(writer)):
         legal.check_not_carried(state, buffer, writer, [reader])
         return Place(scope, 0)
@@ -175,8 +173,7 @@ def reindex_cache_write(
     check_storage_scope(state, storage_scope)
     buffer, region = checks.nth_access(state, sref, write_buffer_index, write=True)
     scope = checks.scope_root(state, sref, stage_pipeline=True)
-    stmt = sref.stmt
-    assert isinstance(stmt, Block)
+    stmt = tree.block_of(sref)
     legal.only_writer(state, buffer, scope)
     legal.check_declared(state, buffer, scope, loads=True)
     legal.check_not_aliased(state, buffer, scope)
@@ -224,8 +221,7 @@ def _plan(
     index_map: IndexMap,
     place: Place,
 ) -> _Plan:
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     if any(not op.is_const_int(rng.extent, 1) for rng in region.region):
         raise AccessPatternError(
             state, f"{name_of(sref)} accesses {region_text(region)}, more than one element", sref
@@ -277,8 +273,7 @@ def _common_axes(
     state: ScheduleState, sref: StmtSRef, original: Sequence[PrimExpr], indices: Sequence[PrimExpr]
 ) -> list[IterVar]:
     """The axes that the access and the map use: they must be the same."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     old, new = set(collect(list(original), Var)), set(collect(list(indices), Var))
     for axis in block.iter_vars:
         if (axis.var in old) != (axis.var in new):

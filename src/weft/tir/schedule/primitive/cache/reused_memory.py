@@ -13,9 +13,8 @@ from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 
 
 class ReusedMemoryError(ScheduleFailure):

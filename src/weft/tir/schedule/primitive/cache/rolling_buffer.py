@@ -135,8 +135,7 @@ def _check_dependences(
     state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buffer
 ) -> list[StmtSRef]:
     """The consumers of the block; all dependences to and from the block are reads of writes."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     assert isinstance(scope.stmt, Block)
     hazards = hazards_below(scope.stmt)
     edges = [*hazards.of_source.get(id(block), []), *hazards.of_target.get(id(block), [])]
@@ -287,8 +286,7 @@ def _checked_predicate(
 
 def _check_repeatable(state: ScheduleState, sref: StmtSRef, axis: _Axis, scope: StmtSRef) -> None:
     """What the block reads does not change while it is in the ring."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     assert isinstance(scope.stmt, Block)
     loop = next(
         item.stmt

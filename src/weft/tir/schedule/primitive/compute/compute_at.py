@@ -32,12 +32,12 @@ from weft.tir.schedule.primitive.cache.reused_memory import check_places_differ,
 from weft.tir.schedule.primitive.compute.compute_inline import compute_inline
 from weft.tir.schedule.primitive.compute.move_place import LAST, Move, RequiredBlocksError
 from weft.tir.schedule.primitive.compute.reverse_compute_inline import reverse_compute_inline
-from weft.tir.schedule.primitive.loop.loops import loop_of, nest
+from weft.tir.schedule.primitive.loop.loops import nest
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.region_cover import sharing_threads
 from weft.tir.schedule.session import Session
-from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK
-from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq, stmt_list
+from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, loop_of
+from weft.tir.stmt import BlockRealize, For, Stmt, seq, stmt_list
 
 
 class DomainUnsolvedError(ScheduleFailure):
@@ -165,10 +165,9 @@ class _Move(Move):
     def put(self, target: For) -> None:
         """Replace the loop, and take the block from where it was."""
         top = self.meeting
-        assert isinstance(top.stmt, (For, Block))
         changes: dict[int, Stmt | None] = {id(self.block): None, id(self.loop.stmt): target}
         path = [*surgery.path_up(self.sref, top), *surgery.path_up(self.loop, top)]
-        left = surgery.edited(top.stmt, changes, path)
+        left = surgery.edited(tree.stmt_of(top), changes, path)
         self.state.replace(top, left)
 
     # ---- which instances

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from weft.tir.schedule import checks, dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, For, Stmt, stmt_list
 
 LAST, FIRST = -1, -2
@@ -32,9 +31,7 @@ class Move:
     ) -> None:
         self.state, self.sref, self.loop, self.producing = state, block, loop, producing
         self.scope = checks.scope_root(state, block)
-        assert isinstance(block.stmt, Block)
-        assert isinstance(self.scope.stmt, Block)
-        self.block, self.root = block.stmt, self.scope.stmt
+        self.block, self.root = tree.block_of(block), tree.block_of(self.scope)
         self.producers = dependence.producers_of(self.block, self.root)
         self.consumers = dependence.consumers_of(self.block, self.root)
         self.required = self.consumers if producing else self.producers

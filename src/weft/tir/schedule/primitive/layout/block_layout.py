@@ -57,8 +57,7 @@ def _index_map(self: Session, arguments: dict[str, Any]) -> None:
 
 def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
     """No two instances access one element of what the block writes: they run in another order."""
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     pinned = independence.pinned_axes(block)
     for axis in block.iter_vars:
         if axis.iter_type == IterVar.DataPar and axis.var not in pinned and state.enable_check:

@@ -12,11 +12,11 @@ from weft.tir.schedule import checks, flags, independence, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_stage import region_text
-from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of
+from weft.tir.schedule.primitive.loop.loops import LoopStartError
 from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, BufferStore, ForKind
 
 THREAD_TAGS: Final = (
@@ -243,8 +243,7 @@ def _overlap(
 ) -> LoopCarriedError:
     """Iterations of a loop that store to the same elements."""
     loop, block = srefs
-    assert isinstance(block.stmt, Block)
-    places = ", ".join([region_text(region) for region in block.stmt.writes])
+    places = ", ".join([region_text(region) for region in tree.block_of(block).writes])
     return LoopCarriedError(
         state,
         f"{name_of(loop)} cannot be {WORDS[kind]}: instances of {name_of(block)} that differ in "

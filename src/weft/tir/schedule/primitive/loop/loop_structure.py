@@ -15,11 +15,11 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
-from weft.tir.schedule.primitive.loop.loops import AnnotatedLoopError, loop_of, loops_with
+from weft.tir.schedule.primitive.loop.loops import AnnotatedLoopError, loops_with
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt, seq
 from weft.tir.stmt_functor import redefined
 
@@ -69,8 +69,7 @@ def reorder_block_iter_var(self: Session, block: BlockRV | str, new_order: list[
     ['v_j', 'v_i']
     """
     sref = self._sref(block)
-    old = sref.stmt
-    assert isinstance(old, Block)
+    old = tree.block_of(sref)
     count = len(old.iter_vars)
     if sorted(new_order, key=str) != sorted(range(count), key=str):
         raise AxisOrderError(
@@ -96,8 +95,7 @@ def _replace_realize(
     """Replace the realization of a block; the new statement."""
     parent = sref.parent
     assert parent is not None
-    above = parent.stmt
-    assert isinstance(above, (For, Block))
+    above = tree.stmt_of(parent)
     realize = next(
         item
         for item in tree.child_references(above)

@@ -19,7 +19,7 @@ from weft.tir.schedule.primitive.cache.cache_stage import region_text
 from weft.tir.schedule.random_variable import ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
 
 
@@ -53,12 +53,6 @@ class DependentLoopError(ScheduleFailure):
 
 class LoopOrderError(ScheduleFailure):
     """The loops cannot be reordered."""
-
-
-def loop_of(sref: StmtSRef) -> For:
-    """The loop of a reference."""
-    assert isinstance(sref.stmt, For)
-    return sref.stmt
 
 
 def check_plain_loop(state: ScheduleState, sref: StmtSRef) -> None:

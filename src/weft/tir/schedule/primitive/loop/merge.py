@@ -27,13 +27,12 @@ from weft.tir.schedule.primitive.loop.loops import (
     NotNestedError,
     body_loop,
     check_plain_loop,
-    loop_of,
     nest,
 )
 from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, For, SeqStmt, Stmt, seq
 
 
@@ -82,8 +81,7 @@ def merge(self: Session, *loops: LoopRV) -> LoopRV:
         raise MergeShapeError(state, f"expected at least two loops, got {len(srefs)}")
     place = tree.lowest_common_ancestor(srefs)
     chains = [_chain(state, sref, place) for sref in srefs]
-    above = place.stmt
-    assert isinstance(above, (For, Block))
+    above = tree.stmt_of(place)
     positions = _positions(state, srefs, chains, above)
     for sref, chain in zip(srefs[1:], chains[1:], strict=True):
         _check_same_extents(state, srefs[0], sref, chains[0], chain)
@@ -229,8 +227,7 @@ def _regions(realize: BlockRealize) -> Iterator[tuple[BufferRegion, bool]]:
 def _check_order(
     state: ScheduleState, place: StmtSRef, chains: Sequence[Chain], positions: Sequence[int]
 ) -> None:
-    above = place.stmt
-    assert isinstance(above, (For, Block))
+    above = tree.stmt_of(place)
     accesses = [_accesses(state, chain, place) for chain in chains]
     items = above.body.seq if isinstance(above.body, SeqStmt) else [above.body]
     for number, position in enumerate(positions):

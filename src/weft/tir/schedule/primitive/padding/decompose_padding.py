@@ -95,8 +95,7 @@ def decompose_padding(self: Session, block: BlockRV | str, loop: LoopRV) -> Bloc
     fill, filler = _filling(realize, padding, stmts[: upto + 1], stmts[upto + 1 :])
     inner, computing = _computing(realize, padding, stmts, alone)
     place = loops[alone - 1] if alone else None
-    old = sref.stmt
-    assert isinstance(old, Block)
+    old = tree.block_of(sref)
     reuse: rewrite.Reuse = {old: computing}
     target: Any = realize.block if place is None else place.stmt
     if place is loop_sref:
@@ -141,8 +140,7 @@ def _check(
     if not any(item is loop for item in loops):
         raise PaddingPlaceError(state, f"{name_of(loop)} is not around {name_of(sref)}", loop)
     check_self_contained(state, sref, loops)
-    block = sref.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(sref)
     store, value, constant, condition = _matched(state, sref, block)
     check_pure(state, sref, [value])
     if not is_injective(store.indices, domains_of(block.iter_vars)):

@@ -90,8 +90,7 @@ def pad_einsum(self: Session, block: BlockRV | str, padding: Sequence[int]) -> N
     """
     state, sref = self.state, self._sref(block)
     scope = checks.scope_root(state, sref, stage_pipeline=True)
-    stmt = sref.stmt
-    assert isinstance(stmt, Block)
+    stmt = tree.block_of(sref)
     if len(padding) != len(stmt.iter_vars) or any(item <= 0 for item in padding):
         raise InvalidPaddingError(
             state,
@@ -118,8 +117,7 @@ def pad_einsum(self: Session, block: BlockRV | str, padding: Sequence[int]) -> N
         if axis.var in extents and isinstance(value, Var)
     }
     work = _Padded(stmt, copies, {**extents, **bound})
-    item = top.stmt
-    assert isinstance(item, (For, Block))
+    item = tree.stmt_of(top)
     padded = work.visit(item)
     before = [_copy(region.buffer, copies, write=False) for region in stmt.reads]
     after = [_copy(region.buffer, copies, write=True) for region in stmt.writes]
@@ -171,8 +169,7 @@ def _replace(
     reuse: rewrite.Reuse,
 ) -> None:
     """Put the statements in the place of ``item`` in the scope, and allocate the buffers."""
-    block = scope.stmt
-    assert isinstance(block, Block)
+    block = tree.block_of(scope)
 
     def placed(stmt: Stmt) -> Stmt:
         if stmt is item:

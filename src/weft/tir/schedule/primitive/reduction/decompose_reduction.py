@@ -15,12 +15,11 @@ from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.flags import running_values
-from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import runs_once_per_instance
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq
 
 
@@ -75,8 +74,7 @@ def decompose_reduction(self: Session, block: BlockRV | str, loop: LoopRV) -> Bl
     state, sref, at = self.state, self._sref(block), self._sref(loop)
     loops = tree.loops_above(sref)
     _check(state, sref, at, loops)
-    old = sref.stmt
-    assert isinstance(old, Block)
+    old = tree.block_of(sref)
     realize = tree.realize_of(state, sref)
     init, used = _init_realize(old, realize)
     inner = loops[loops.index(at) :]

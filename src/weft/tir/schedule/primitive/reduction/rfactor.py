@@ -24,12 +24,12 @@ from weft.tir.schedule import checks, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_stage import points
-from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of, variables_in_bindings
+from weft.tir.schedule.primitive.loop.loops import LoopStartError, variables_in_bindings
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.reducer import reduction_of
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
-from weft.tir.schedule.tree import StmtSRef
+from weft.tir.schedule.tree import StmtSRef, loop_of
 from weft.tir.stmt import (
     Block,
     BlockRealize,
@@ -442,8 +442,7 @@ def _apply(
     loops = [loop_of(item) for item in tree.loops_above(sref)]
     chain = {id(loop): loop is factored.loop or loop.loop_var not in reduced for loop in loops}
     join = _without_loops(loops[0], chain, factored.realize, whole)
-    outer = scope.stmt
-    assert isinstance(outer, Block)
+    outer = tree.block_of(scope)
     top = tree.loops_above(sref)[0]
     changes = {id(top.stmt): seq(rewrite.under_copies(partial, loops), join)}
     reuse = {factored.block: whole.block}
