@@ -16,6 +16,7 @@ from weft.ir.module import IRModule
 from weft.relax.transform.memory.over_argument import over_argument
 from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
+from weft.support.dtype import DataType
 from weft.support.errors import TVMError
 from weft.support.lazy_property import lazy_property
 from weft.target.target import Target
@@ -46,7 +47,7 @@ def random_arguments(
             arguments.append((sizes or {}).get(param.name, 3))
             continue
         shape = [_extent(item, sizes or {}) for item in buffer.shape]
-        arguments.append(_values(rng, shape, str(buffer.dtype)))
+        arguments.append(_values(rng, shape, buffer.dtype))
     return arguments
 
 
@@ -58,13 +59,13 @@ def _extent(expr: PrimExpr, sizes: dict[str, int]) -> int:
     return value.value
 
 
-def _values(rng: np.random.Generator, shape: list[int], dtype: str) -> np.ndarray:
-    if dtype == "bool":
+def _values(rng: np.random.Generator, shape: list[int], dtype: DataType) -> np.ndarray:
+    if dtype.is_bool:
         return np.asarray(rng.integers(0, 2, shape)).astype(bool)
-    if "int" in dtype:
-        values = rng.integers(0 if dtype.startswith("u") else -9, 10, shape)
-        return np.asarray(values).astype(dtype)
-    return np.asarray(rng.random(shape) * 2 - 1).astype(dtype)
+    if dtype.is_integral:
+        values = rng.integers(0 if dtype.is_uint else -9, 10, shape)
+        return np.asarray(values).astype(dtype.numpy)
+    return np.asarray(rng.random(shape) * 2 - 1).astype(dtype.numpy)
 
 
 def assert_same_meaning(
