@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -83,25 +83,22 @@ class Subject:
 
     def compile(self, **options: Any) -> CompiledModel:
         """The CompiledModel."""
-        model: CompiledModel = weft.compile(
-            self.model,
-            self.examples,
-            dynamic_shapes=self.dynamic_shapes,
-            size_hints=self.sizes,
-            **options,
-        )
-        return model
+        return self._by(weft.compile, options)
 
     def tune(self, **options: Any) -> CompiledModel:
         """The CompiledModel with kernels that a search found faster."""
-        model: CompiledModel = weft.tune(
+        return self._by(weft.tune, options)
+
+    def _by(
+        self, function: Callable[..., CompiledModel], options: Mapping[str, Any]
+    ) -> CompiledModel:
+        return function(
             self.model,
             self.examples,
             dynamic_shapes=self.dynamic_shapes,
             size_hints=self.sizes,
             **options,
         )
-        return model
 
 
 def subject_of(options: argparse.Namespace) -> Subject:

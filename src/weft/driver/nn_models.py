@@ -33,12 +33,7 @@ def import_nn(request: Request) -> Imported:
     kept: Imported | None = request.intermediate.get("imported")
     if kept is not None:
         return kept
-    unknown = set(request.options) - _OPTIONS
-    if unknown:
-        raise IRTypeError(
-            f"compile: an nn.Module takes no option {', '.join(map(repr, sorted(unknown)))}; there "
-            f"is {', '.join(sorted(_OPTIONS))}"
-        )
+    request.check_options("an nn.Module", _OPTIONS)
     model: Module = request.model
     name = type(model).__name__
     effects = [place for place, _ in model._named_items(Effect)]

@@ -43,12 +43,7 @@ _OPTIONS: Final = frozenset(
 
 def import_onnx(request: Request) -> Imported:
     """Import an ONNX model for ``weft.compile``; raises OnnxModelError for an invalid one."""
-    unknown = set(request.options) - _OPTIONS
-    if unknown:
-        raise IRTypeError(
-            f"compile: a model from ONNX takes no option {', '.join(map(repr, sorted(unknown)))}; "
-            f"there are {', '.join(sorted(_OPTIONS))}"
-        )
+    request.check_options("a model from ONNX", _OPTIONS)
     model = request.intermediate.pop("model", None) or load_model(request.model)
     options = dict(request.options)
     bound = bound_inputs(model, options.pop("constants", None) or {})

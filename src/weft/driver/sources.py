@@ -39,6 +39,15 @@ class Request:
     """Results that were computed for the key and are needed again (``program``: torch's export;
     ``imported``: an nn module after import)."""
 
+    def check_options(self, what: str, known: frozenset[str]) -> None:
+        """Raise IRTypeError for an option that models of a kind do not take."""
+        unknown = self.options.keys() - known
+        if unknown:
+            raise IRTypeError(
+                f"compile: {what} takes no option {', '.join(map(repr, sorted(unknown)))}; there "
+                f"{'is' if len(known) == 1 else 'are'} {', '.join(sorted(known))}"
+            )
+
 
 @dataclass
 class Imported:

@@ -34,7 +34,7 @@ from weft.runtime.model.signature import (
     places,
     tree_of,
 )
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRValueError, UnsupportedError
 
 _OPTIONS: Final = frozenset({"custom_converters", "fallback"})
 
@@ -98,12 +98,7 @@ def _imported(
     tensors: Mapping[str, torch.Tensor],
     forward: Callable[..., object] | None,
 ) -> Imported:
-    unknown = set(request.options) - _OPTIONS
-    if unknown:
-        raise IRTypeError(
-            f"compile: a model from torch takes no option {', '.join(map(repr, sorted(unknown)))}; "
-            f"there are {', '.join(sorted(_OPTIONS))}"
-        )
+    request.check_options("a model from torch", _OPTIONS)
     names = list(inspect.signature(forward).parameters) if forward is not None else ()
     extents = named_extents(request.args, request.kwargs, request.dynamic_shapes, names)
     imported = import_exported_program(

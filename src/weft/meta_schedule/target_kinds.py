@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.backends.cpu.search_kinds import PLAIN, SEARCH_KINDS, SearchKind, search_kind_of
-from weft.meta_schedule.kinds import class_of_kind
+from weft.meta_schedule.kinds import place_of_kind
 from weft.meta_schedule.target_facts import compute_capability
 from weft.support.errors import IRValueError
 from weft.target import Target
@@ -34,7 +34,7 @@ def parts_of_kind(package: str, kind: str, what: str) -> Any:
     """
     module = f"weft.meta_schedule.{package}.defaults"
     table = {name: f"{module}:{function}" for name, function in _FUNCTIONS.items()}
-    parts = class_of_kind(table, kind, what)
+    parts = place_of_kind(table, kind, what)
     return parts(_CPUS[kind]) if kind in _CPUS else parts()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from weft.script import tir as T
 from weft.support.errors import IRValueError
@@ -29,6 +30,17 @@ def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[PrimFunc,
                     vi = T.axis.reduce(4, i)
                     C[0] = C[0] + T.cast(A[vi], dtype_c) * T.cast(B[vi], dtype_c)
 
+    def product(left: Any, right: Any) -> Any:
+        return T.call_pure_extern(dtype_c, "__dp4a", left, right, T.cast(0, dtype_c))
+
+    return desc, dp4a_impl(dtype_a, dtype_b, dtype_c, product)
+
+
+def dp4a_impl(
+    dtype_a: str, dtype_b: str, dtype_c: str, product: Callable[[Any, Any], Any]
+) -> PrimFunc:
+    """The implementation by ``product`` of four numbers of A and of B."""
+
     @T.prim_func
     def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (4,), dtype_a, offset_factor=1, align=4, scope="shared")
@@ -37,15 +49,9 @@ def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[PrimFunc,
         with T.block("root"):
             T.reads(C[0], A[0:4], B[0:4])
             T.writes(C[0])
-            C[0] = C[0] + T.call_pure_extern(
-                dtype_c,
-                "__dp4a",
-                A.vload([0], f"{dtype_a}x4"),
-                B.vload([0], f"{dtype_b}x4"),
-                T.cast(0, dtype_c),
-            )
+            C[0] = C[0] + product(A.vload([0], f"{dtype_a}x4"), B.vload([0], f"{dtype_b}x4"))
 
-    return desc, impl
+    return impl
 
 
 DP4A_S8S8S32_INTRIN: Final = "dp4a_s8s8s32"

@@ -7,7 +7,7 @@ import math
 from weft.ir.expr import ExprLike, Extent, FloatImm, IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
-from weft.te.operation import as_list
+from weft.te.operation import as_list, compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
@@ -15,7 +15,6 @@ from weft.topi.extents import (
     Extents,
     as_sequence,
     compute_ax,
-    compute_one,
     may_be_equal,
     normalize_axis,
     shape_text,
@@ -133,7 +132,7 @@ def hamming_window(
             value = op.if_then_else(op.equal(size, 1), op.const(1, wide), value)
         return op.cast(kind, value)
 
-    return compute_one([size], element, "T_hamming_window", tag.ELEMWISE)
+    return compute([size], element, "T_hamming_window", tag.ELEMWISE)
 
 
 def trilu(data: Tensor, k: Tensor | Extent, upper: bool) -> Tensor:
@@ -150,7 +149,7 @@ def trilu(data: Tensor, k: Tensor | Extent, upper: bool) -> Tensor:
             inside = op.less_equal(op.subtract(column, diagonal), row)
         return op.select(inside, data(*indices), op.const(0, data.dtype))
 
-    return compute_one(data.shape, element, name="trilu", tag=tag.ELEMWISE)
+    return compute(data.shape, element, name="trilu", tag=tag.ELEMWISE)
 
 
 def tril(data: Tensor, k: Tensor | Extent = 0) -> Tensor:

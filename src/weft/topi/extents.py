@@ -49,18 +49,6 @@ def compute_pair(
     return first, second
 
 
-def compute_one(
-    shape: Shape,
-    function: Element,
-    name: str = "compute",
-    tag: str = "",
-    attrs: Mapping[str, object] | None = None,
-    varargs_names: Sequence[str] | None = None,
-) -> Tensor:
-    """``te.compute`` of one output, axes named after the function's parameters."""
-    return compute(shape, function, name, tag, attrs, varargs_names)
-
-
 def is_const(extent: Extent, value: int | None = None) -> TypeGuard[IntImm | int]:
     """Whether an extent is a constant (of that value)."""
     return op.is_const_int(as_prim_expr(extent), value)

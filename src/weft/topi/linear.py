@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import reduce_axis
+from weft.te.operation import compute, reduce_axis
 from weft.te.tensor import Tensor
 from weft.topi import tag
 from weft.topi.extents import (
@@ -15,7 +15,6 @@ from weft.topi.extents import (
     as_sequence,
     broadcast_indices,
     broadcast_shape,
-    compute_one,
     may_be_equal,
     normalize_axis,
     placed,
@@ -58,7 +57,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
         return te_reduction.sum(lhs * rhs, axis=k)
 
     names = [f"ax{i}" for i in range(len(shape))]
-    return compute_one(shape, element, "T_matmul", tag="matmul", varargs_names=names)
+    return compute(shape, element, "T_matmul", tag="matmul", varargs_names=names)
 
 
 def tensordot(a: Tensor, b: Tensor, axes: int | Sequence[Extents]) -> Tensor:
@@ -87,4 +86,4 @@ def tensordot(a: Tensor, b: Tensor, axes: int | Sequence[Extents]) -> Tensor:
 
     shape = [a.shape[i] for i in free_a] + [b.shape[i] for i in free_b]
     names = [f"ax{i}" for i in range(len(shape))]
-    return compute_one(shape, element, "T_tensordot", tag=tag.INJECTIVE, varargs_names=names)
+    return compute(shape, element, "T_tensordot", tag=tag.INJECTIVE, varargs_names=names)

@@ -8,10 +8,11 @@ from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.support.span import Span
+from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, compute_one
+from weft.topi.extents import compute_ax
 from weft.topi.shared import Bindings, sharing
 
 Scalar = Callable[[PrimExpr], PrimExpr]
@@ -22,7 +23,7 @@ def elementwise(x: Tensor, function: Scalar, name: str = "compute") -> Tensor:
     """``function`` of every element. At run time a scalar expression is accepted, too."""
     if not isinstance(x, Tensor):
         return function(as_prim_expr(x))
-    return compute_one(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
+    return compute(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
 
 
 def _row(name: str, function: Scalar, text: str) -> Callable[[Tensor], Tensor]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from weft.ir.expr import Extent, IntImm, PrimExpr, as_prim_expr
 from weft.support.errors import IRIndexError, IRValueError
+from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
@@ -20,7 +21,6 @@ from weft.topi.extents import (
     Shape,
     as_sequence,
     compute_ax,
-    compute_one,
     const_int,
     is_const,
     may_be_equal,
@@ -145,7 +145,7 @@ def flatten(data: Tensor) -> Tensor:
         tail = unravel_index(indices[1], data.shape[1:])
         return data(indices[0], *[simplified(index) for index in tail])
 
-    return compute_one(shape, element, name="compute", tag=tag.INJECTIVE)
+    return compute(shape, element, name="compute", tag=tag.INJECTIVE)
 
 
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:

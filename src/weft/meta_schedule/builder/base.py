@@ -47,8 +47,7 @@ class Builder(Part):
         """A builder of a kind: "local", or "ray" for the machines of a cluster."""
         if kind == "ray":
             kwargs.pop("max_workers", None)  # a machine has as many as it has processors
-        builder: Builder = class_of_kind(_KINDS, kind, "Builder.create")(*args, **kwargs)
-        return builder
+        return class_of_kind(Builder, _KINDS, kind)(*args, **kwargs)
 
 
 create = Builder.create

@@ -66,13 +66,12 @@ class CostModel(Part):
         >>> CostModel.create("none") is None
         True
         """
-        kind_class = class_of_kind(_KINDS, kind, "CostModel.create")
+        kind_class = class_of_kind(CostModel, _KINDS, kind)
         if kind == "none":
             return None
         if kind != "xgb":
             kwargs = {name: value for name, value in kwargs.items() if name not in _OF_TREES}
-        model: CostModel = kind_class(*args, **kwargs)
-        return model
+        return kind_class(*args, **kwargs)
 
 
 create = CostModel.create

@@ -210,12 +210,8 @@ class Database(Part):
         """
         if callable(kind):
             kinds = {"function": f"{_FOLDER}.schedule_fn_database:ScheduleFnDatabase"}
-            of_function: Database = class_of_kind(kinds, "function", "Database.create")(
-                kind, *args, **kwargs
-            )
-            return of_function
-        database: Database = class_of_kind(_KINDS, kind, "Database.create")(*args, **kwargs)
-        return database
+            return class_of_kind(Database, kinds, "function")(kind, *args, **kwargs)
+        return class_of_kind(Database, _KINDS, kind)(*args, **kwargs)
 
 
 def fastest(records: Iterable[TuningRecord], top_k: int) -> list[TuningRecord]:

@@ -36,10 +36,7 @@ class FeatureExtractor(Part):
     @staticmethod
     def create(kind: str, *args: Any, **kwargs: Any) -> FeatureExtractor:
         """An extractor of a kind: "per-store-feature" or "random"."""
-        extractor: FeatureExtractor = class_of_kind(_KINDS, kind, "FeatureExtractor.create")(
-            *args, **kwargs
-        )
-        return extractor
+        return class_of_kind(FeatureExtractor, _KINDS, kind)(*args, **kwargs)
 
 
 create = FeatureExtractor.create

@@ -26,3 +26,19 @@ def with_other_choice(trace: Trace, inst: Instruction, generator: random.Random)
         return None
     [chosen] = generator.choices(range(len(weights)), weights)
     return trace.with_decision(inst, chosen, remove_postproc=True)
+
+
+def annotated_choices(trace: Trace, *keys: str) -> list[Instruction]:
+    """The choices among numbers that become the value of an annotation of these keys."""
+    values = {
+        id(inst.inputs[1])
+        for inst in trace.insts
+        if inst.kind.name == "Annotate" and inst.attrs in [[key] for key in keys]
+    }
+    return [
+        inst
+        for inst in trace.insts
+        if inst.kind.name == "SampleCategorical"
+        and inst in trace.decisions
+        and id(inst.outputs[0]) in values
+    ]

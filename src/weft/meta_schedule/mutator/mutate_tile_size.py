@@ -9,7 +9,11 @@ from functools import partial
 
 from weft.meta_schedule.annotations import COOPERATIVE_FETCH
 from weft.meta_schedule.mutator.base import Mutator
-from weft.meta_schedule.mutator.categorical import probabilities, with_other_choice
+from weft.meta_schedule.mutator.categorical import (
+    annotated_choices,
+    probabilities,
+    with_other_choice,
+)
 from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive.tilings import divisors
 from weft.tir.schedule.trace import Trace
@@ -70,16 +74,5 @@ def _with_moved_factor(trace: Trace, inst: Instruction, generator: random.Random
 
 def _vector_lengths(trace: Trace) -> list[Instruction]:
     """The choices of how many elements a thread copies at once."""
-    lengths = {
-        id(inst.inputs[1])
-        for inst in trace.insts
-        if inst.kind.name == "Annotate" and inst.attrs == [COOPERATIVE_FETCH]
-    }
-    return [
-        inst
-        for inst in trace.insts
-        if inst.kind.name == "SampleCategorical"
-        and inst in trace.decisions
-        and id(inst.outputs[0]) in lengths
-        and len(probabilities(inst)) > 1
-    ]
+    choices = annotated_choices(trace, COOPERATIVE_FETCH)
+    return [inst for inst in choices if len(probabilities(inst)) > 1]

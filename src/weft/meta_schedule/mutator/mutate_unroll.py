@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.meta_schedule.annotations import UNROLL_EXPLICIT, UNROLL_IMPLICIT
 from weft.meta_schedule.mutator.base import Mutator
-from weft.meta_schedule.mutator.categorical import with_other_choice
+from weft.meta_schedule.mutator.categorical import annotated_choices, with_other_choice
 from weft.tir.schedule.trace import Trace
 
 
@@ -13,18 +13,7 @@ class MutateUnroll(Mutator):
 
     def apply(self, trace: Trace) -> Trace | None:
         """A trace with another number of steps; None if it unrolls nothing."""
-        steps = {
-            id(inst.inputs[1])
-            for inst in trace.insts
-            if inst.kind.name == "Annotate" and inst.attrs in ([UNROLL_EXPLICIT], [UNROLL_IMPLICIT])
-        }
-        choices = [
-            inst
-            for inst in trace.insts
-            if inst.kind.name == "SampleCategorical"
-            and inst in trace.decisions
-            and id(inst.outputs[0]) in steps
-        ]
+        choices = annotated_choices(trace, UNROLL_EXPLICIT, UNROLL_IMPLICIT)
         if not choices:
             return None
         return with_other_choice(trace, self.random.choice(choices), self.random)

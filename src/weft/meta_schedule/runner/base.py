@@ -76,8 +76,7 @@ class Runner(Part):
         """A runner of a kind: "local", or "ray" for the machines of a cluster."""
         if kind in ("local", "ray"):
             kwargs.pop("max_workers", None)
-        runner: Runner = class_of_kind(_KINDS, kind, "Runner.create")(*args, **kwargs)
-        return runner
+        return class_of_kind(Runner, _KINDS, kind)(*args, **kwargs)
 
 
 create = Runner.create

@@ -38,10 +38,7 @@ class SearchStrategy(Part):
     @staticmethod
     def create(kind: str = "evolutionary", *args: object, **kwargs: object) -> SearchStrategy:
         """A strategy by its name: "evolutionary", "replay-trace" or "replay-func"."""
-        strategy: SearchStrategy = class_of_kind(_KINDS, kind, "SearchStrategy.create")(
-            *args, **kwargs
-        )
-        return strategy
+        return class_of_kind(SearchStrategy, _KINDS, kind)(*args, **kwargs)
 
     def _search_of(self, beginning: Beginning) -> Search:
         """A search of the strategy's kind."""

@@ -73,21 +73,16 @@ class SpaceGenerator(Part):
             args: arguments of the generator.
             kwargs: the same, by name.
         """
-        generator: SpaceGenerator
         if callable(kind):
             kwargs = {"sch_rules": (), "postprocs": (), "mutator_probs": {}, **kwargs}
             names = ("sch_rules", "postprocs", "mutator_probs")
             kwargs.update(zip(names, args, strict=False))
-            generator = class_of_kind(_FUNCTION, "function", "SpaceGenerator.create")(
-                kind, **kwargs
-            )
-        elif kind in _KINDS:
-            generator = class_of_kind(_KINDS, kind, "SpaceGenerator.create")(*args, **kwargs)
-        else:
-            generator = class_of_kind(_KINDS, "post-order-apply", "SpaceGenerator.create")(
-                sch_rules=kind, postprocs=kind, mutator_probs=kind
-            )
-        return generator
+            return class_of_kind(SpaceGenerator, _FUNCTION, "function")(kind, **kwargs)
+        if kind in _KINDS:
+            return class_of_kind(SpaceGenerator, _KINDS, kind)(*args, **kwargs)
+        return class_of_kind(SpaceGenerator, _KINDS, "post-order-apply")(
+            sch_rules=kind, postprocs=kind, mutator_probs=kind
+        )
 
     def _initialize_with_tune_context(self, context: Context) -> None:
         """Take what is missing from the target, and tell the parts their task."""

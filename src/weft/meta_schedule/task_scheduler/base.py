@@ -87,10 +87,7 @@ class TaskScheduler(Part):
     @staticmethod
     def create(kind: str = "gradient", *args: object, **kwargs: object) -> TaskScheduler:
         """A scheduler by its name: "gradient" or "round-robin"."""
-        scheduler: TaskScheduler = class_of_kind(_KINDS, kind, "TaskScheduler.create")(
-            *args, **kwargs
-        )
-        return scheduler
+        return class_of_kind(TaskScheduler, _KINDS, kind)(*args, **kwargs)
 
     @property
     def remaining_tasks_(self) -> int:

@@ -5,7 +5,7 @@ Each function has one BlockBuilder, which normalises each value and infers its s
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.relax.block_builder import BlockBuilder
@@ -204,9 +204,7 @@ class IfFrame(IRBuilderFrame):
 class BranchFrame(SeqFrame):
     """One branch of the IfFrame around it."""
 
-    def __init__(self, branch: str) -> None:
-        super().__init__()
-        self.branch = branch
+    branch: ClassVar[str]
 
     def _exit(self) -> None:
         frame = IRBuilder.current().last(IfFrame)
@@ -235,15 +233,13 @@ class BranchFrame(SeqFrame):
 class ThenFrame(BranchFrame):
     """The branch for a condition that holds."""
 
-    def __init__(self) -> None:
-        super().__init__("then")
+    branch = "then"
 
 
 class ElseFrame(BranchFrame):
     """The branch for a condition that does not hold."""
 
-    def __init__(self) -> None:
-        super().__init__("else")
+    branch = "else"
 
 
 RelaxFrame = IRBuilderFrame

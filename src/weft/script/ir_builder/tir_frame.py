@@ -6,7 +6,7 @@ Each frame collects statements; leaving it makes one node and adds it to the fra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.ir.attrs import as_attrs
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, StringImm, as_prim_expr
@@ -414,9 +414,7 @@ class IfFrame(TIRFrame):
 class BranchFrame(TIRFrame):
     """One branch of the IfFrame around it."""
 
-    def __init__(self, branch: str) -> None:
-        super().__init__()
-        self.branch = branch
+    branch: ClassVar[str]
 
     def _exit(self) -> None:
         frame = IRBuilder.current().last(IfFrame)
@@ -430,15 +428,13 @@ class BranchFrame(TIRFrame):
 class ThenFrame(BranchFrame):
     """The statements that run if the condition holds."""
 
-    def __init__(self) -> None:
-        super().__init__("then")
+    branch = "then"
 
 
 class ElseFrame(BranchFrame):
     """The statements that run if the condition does not hold."""
 
-    def __init__(self) -> None:
-        super().__init__("else")
+    branch = "else"
 
 
 RegionLike = Buffer | BufferRegion | BufferLoad

@@ -20,11 +20,12 @@ from typing import Any, Final
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
+from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.tir.expr import Mul
 from weft.topi import tag
-from weft.topi.extents import Extents, Point, compute_one, same_extent
+from weft.topi.extents import Extents, Point, same_extent
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis
 
@@ -284,7 +285,7 @@ def _resize(
         ])  # fmt: skip
         return op.if_then_else(inside, value, op.const(options["extrapolation"], kind))
 
-    return compute_one(shape, element, name="resize", tag=tag.INJECTIVE)
+    return compute(shape, element, name="resize", tag=tag.INJECTIVE)
 
 
 def _as(kind: DataType, value: PrimExpr) -> PrimExpr:

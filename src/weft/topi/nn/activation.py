@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
+from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.tir.intrinsic import expm1
@@ -15,7 +16,6 @@ from weft.tir.intrinsic import silu as silu_of
 from weft.topi import tag
 from weft.topi.extents import (
     compute_ax,
-    compute_one,
     is_const,
     may_be_equal,
     normalize_axis,
@@ -72,7 +72,7 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
         positive = op.greater(value, _const(0, value))
         return op.select(positive, value, value * slope(0 if is_shared else indices[place]))
 
-    return compute_one(x.shape, channelwise)
+    return compute(x.shape, channelwise)
 
 
 def _in_float32(x: Tensor, function: Callable[[PrimExpr], PrimExpr]) -> Tensor:
@@ -237,21 +237,21 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
 
 def scale_shift_nchw(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM
     """Input * Scale[c] + Shift[c] of NCHW data (inference batch norm, folded)."""
-    return compute_one(
+    return compute(
         Input.shape, lambda b, c, i, j: Input(b, c, i, j) * Scale(c) + Shift(c), name="ScaleShift"
     )
 
 
 def scale_shift_nhwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM
     """Input * Scale[c] + Shift[c] of NHWC data."""
-    return compute_one(
+    return compute(
         Input.shape, lambda b, i, j, c: Input(b, i, j, c) * Scale(c) + Shift(c), name="ScaleShift"
     )
 
 
 def scale_shift_nchwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM
     """Input * Scale[c, i] + Shift[c, i] of NCHWc data, whose last axis i splits the channels."""
-    return compute_one(
+    return compute(
         Input.shape,
         lambda b, cc, i, j, cb: Input(b, cc, i, j, cb) * Scale(cc, cb) + Shift(cc, cb),
         name="ScaleShift",

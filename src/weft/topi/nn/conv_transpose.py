@@ -6,11 +6,11 @@ from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import reduce_axis
+from weft.te.operation import compute, reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import Extents, compute_one, is_const, may_be_equal, shape_text
+from weft.topi.extents import Extents, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import pad_amounts, per_axis, rounded
 from weft.topi.nn.padding import pad
@@ -41,7 +41,7 @@ def dilate(
         return op.if_then_else(op.all(*conditions), value, filler)
 
     names = [f"i{i}" for i in range(data.ndim)]
-    return compute_one(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
+    return compute(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
 
 
 def _spread(extent: PrimExpr, step: Extent) -> Extent:
@@ -114,7 +114,7 @@ def conv_transpose(
         shape.append(simplified(total))
     name = f"conv{dim}d_transpose_nc{('w', 'hw', 'dhw')[dim - 1]}"
     names = ["b", "c", *["h", "w", "d"][:dim]]
-    whole = compute_one(shape, element, name="compute", tag=name, varargs_names=names)
+    whole = compute(shape, element, name="compute", tag=name, varargs_names=names)
     return rounded(whole, dtype)
 
 

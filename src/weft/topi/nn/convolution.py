@@ -14,7 +14,7 @@ from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import reduce_axis
+from weft.te.operation import compute, reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
@@ -23,7 +23,6 @@ from weft.topi.extents import (
     Shape,
     as_sequence,
     compute_ax,
-    compute_one,
     const_int,
     is_const,
     may_be_equal,
@@ -189,7 +188,7 @@ def conv(
 
     name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
     attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
-    whole = compute_one(
+    whole = compute(
         placed([batch, filters, *windows.counts], data_at),
         element,
         name=name,
@@ -369,5 +368,5 @@ def depthwise_conv2d_nchw(
         value = op.cast(wide(dtype), source) * op.cast(wide(dtype), weight)
         return te_reduction.sum(value, axis=[di, dj])
 
-    convolved = compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+    convolved = compute(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
     return rounded(convolved, dtype)

@@ -17,14 +17,13 @@ from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import reduce_axis
+from weft.te.operation import compute, reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.tir.expr import IterVar
 from weft.topi.extents import (
     Extents,
     Point,
-    compute_one,
     const_int,
     is_const,
     may_be_equal,
@@ -189,7 +188,7 @@ def conv_blocked(
         return te_reduction.sum(lhs * rhs, axis=[*sums, *taps])
 
     name = f"conv{len(letters)}d_{re.sub('[0-9]', '', layouts[0])}"
-    whole = compute_one(_shape(result, out_axes, "conv: result"), element, name=name, tag=name)
+    whole = compute(_shape(result, out_axes, "conv: result"), element, name=name, tag=name)
     return rounded(whole, dtype)
 
 

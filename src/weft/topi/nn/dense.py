@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import reduce_axis
+from weft.te.operation import Element, compute, reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
@@ -14,7 +14,6 @@ from weft.topi.extents import (
     Shape,
     broadcast_indices,
     broadcast_shape,
-    compute_one,
     may_be_equal,
     shape_text,
 )
@@ -40,40 +39,51 @@ def matmul(
         raise IRValueError(
             f"nn.matmul: expected at least 2 dimensions, got {tensor_a.ndim} and {tensor_b.ndim}"
         )
-    depth_a, rows = tensor_a.shape[-2:] if transpose_a else tensor_a.shape[-2:][::-1]
-    depth_b, columns = tensor_b.shape[-2:][::-1] if transpose_b else tensor_b.shape[-2:]
-    if not may_be_equal(depth_a, depth_b):
-        raise IRValueError(
-            f"nn.matmul: the shapes {shape_text(tensor_a.shape)} and {shape_text(tensor_b.shape)} "
-            f"do not multiply: {depth_a} and {depth_b} differ"
-        )
-    dtype = DataType(out_dtype) if out_dtype else tensor_a.dtype
-    batch = broadcast_shape(tensor_a.shape[:-2], tensor_b.shape[:-2], "nn.matmul")
-    k = reduce_axis((0, depth_a), name="k")
-
-    def element(*indices: PrimExpr) -> PrimExpr:
-        *outer, i, j = indices
-        left = (k.var, i) if transpose_a else (i, k.var)
-        right = (j, k.var) if transpose_b else (k.var, j)
-        lhs = tensor_a(*broadcast_indices(tensor_a.shape[:-2], batch, outer), *left)
-        rhs = tensor_b(*broadcast_indices(tensor_b.shape[:-2], batch, outer), *right)
-        return te_reduction.sum(op.cast(dtype, lhs) * op.cast(dtype, rhs), axis=k)
-
-    letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
-    shape = [*batch, rows, columns]
-    product = compute_one(
+    shape, element, letters = _product(tensor_a, tensor_b, out_dtype, (transpose_a, transpose_b))
+    product = compute(
         shape, element, name=f"T_matmul_{letters}", tag="dense" if letters == "NT" else "matmul",
         attrs={"layout_free_placeholders": [tensor_b]},
     )  # fmt: skip
     if bias is None:
         return product
-    if bias.ndim != 1 or not may_be_equal(bias.shape[0], columns):
+    if bias.ndim != 1 or not may_be_equal(bias.shape[0], shape[-1]):
         raise IRValueError(
-            f"nn.matmul: expected a bias of shape ({columns},), got {shape_text(bias.shape)}"
+            f"nn.matmul: expected a bias of shape ({shape[-1]},), got {shape_text(bias.shape)}"
         )
-    return compute_one(
-        shape, lambda *i: product(*i) + op.cast(dtype, bias(i[-1])), tag=tag.BROADCAST
+    return compute(
+        shape, lambda *i: product(*i) + op.cast(product.dtype, bias(i[-1])), tag=tag.BROADCAST
     )
+
+
+def _product(
+    a: Tensor,
+    b: Tensor,
+    out_dtype: str | None,
+    transposed: tuple[bool, bool],
+    what: str = "nn.matmul",
+) -> tuple[list[Extent], Element, str]:
+    """The shape of a product over the last two axes, its elements, and TVM's name of its form."""
+    depth_a, rows = a.shape[-2:] if transposed[0] else a.shape[-2:][::-1]
+    depth_b, columns = b.shape[-2:][::-1] if transposed[1] else b.shape[-2:]
+    if not may_be_equal(depth_a, depth_b):
+        raise IRValueError(
+            f"{what}: the shapes {shape_text(a.shape)} and {shape_text(b.shape)} do not multiply: "
+            f"{depth_a} and {depth_b} differ"
+        )
+    dtype = DataType(out_dtype) if out_dtype else a.dtype
+    batch = broadcast_shape(a.shape[:-2], b.shape[:-2], what)
+    k = reduce_axis((0, depth_a), name="k")
+
+    def element(*indices: PrimExpr) -> PrimExpr:
+        *outer, i, j = indices
+        left = (k.var, i) if transposed[0] else (i, k.var)
+        right = (j, k.var) if transposed[1] else (k.var, j)
+        lhs = a(*broadcast_indices(a.shape[:-2], batch, outer), *left)
+        rhs = b(*broadcast_indices(b.shape[:-2], batch, outer), *right)
+        return te_reduction.sum(op.cast(dtype, lhs) * op.cast(dtype, rhs), axis=k)
+
+    letters = "".join(["T" if is_transposed else "N" for is_transposed in transposed])
+    return [*batch, rows, columns], element, letters
 
 
 def dense(
@@ -113,29 +123,11 @@ def batch_matmul(
         raise IRValueError(
             f"batch_matmul: expected 3 dimensions, got {tensor_a.ndim} and {tensor_b.ndim}"
         )
-    depth_a, rows = tensor_a.shape[1:] if transpose_a else tensor_a.shape[1:][::-1]
-    depth_b, columns = tensor_b.shape[1:][::-1] if transpose_b else tensor_b.shape[1:]
-    if not may_be_equal(depth_a, depth_b):
-        raise IRValueError(
-            f"batch_matmul: the shapes {shape_text(tensor_a.shape)} and "
-            f"{shape_text(tensor_b.shape)} do not multiply: {depth_a} and {depth_b} differ"
-        )
-    dtype = DataType(out_dtype) if out_dtype else tensor_a.dtype
-    batch = broadcast_shape(tensor_a.shape[:1], tensor_b.shape[:1], "batch_matmul")
-    k = reduce_axis((0, depth_a), name="k")
-
-    def element(b: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
-        left = (k.var, i) if transpose_a else (i, k.var)
-        right = (j, k.var) if transpose_b else (k.var, j)
-        lhs = tensor_a(*broadcast_indices(tensor_a.shape[:1], batch, [b]), *left)
-        rhs = tensor_b(*broadcast_indices(tensor_b.shape[:1], batch, [b]), *right)
-        return te_reduction.sum(op.cast(dtype, lhs) * op.cast(dtype, rhs), axis=k)
-
-    letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
-    shape = [*batch, rows, columns] if oshape is None else oshape
-    return compute_one(
-        shape,
-        element,
+    transposed = (transpose_a, transpose_b)
+    shape, element, letters = _product(tensor_a, tensor_b, out_dtype, transposed, "batch_matmul")
+    return compute(
+        shape if oshape is None else oshape,
+        lambda b, i, j: element(b, i, j),
         name=f"T_batch_matmul_{letters}",
         tag="batch_matmul",
         attrs={"layout_free_placeholders": [tensor_b]},

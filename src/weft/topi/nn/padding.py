@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.errors import IRValueError
+from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import Extents, Point, as_sequence, compute_ax, compute_one, is_const
+from weft.topi.extents import Extents, Point, as_sequence, compute_ax, is_const
 from weft.topi.simplify import simplified
 
 Amounts = tuple[PrimExpr, PrimExpr]
@@ -50,7 +51,7 @@ def pad(
         return op.if_then_else(op.all(*inside), value_inside, value) if inside else value_inside
 
     names = [f"i{i}" for i in range(data.ndim)]
-    return compute_one(shape, element, name, tag.INJECTIVE, attrs, names)
+    return compute(shape, element, name, tag.INJECTIVE, attrs, names)
 
 
 def _both(

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from weft.ir.expr import PrimExpr
 from weft.te import reduction as te_reduction
-from weft.te.operation import reduce_axis
+from weft.te.operation import compute, reduce_axis
 from weft.te.reduction import Reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
-from weft.topi.extents import Point, compute_one, normalize_axis
+from weft.topi.extents import Point, normalize_axis
 from weft.topi.moments import wide
 
 
@@ -36,7 +36,7 @@ class _Rows:
             full = (*row[: self.axis], k.var, *row[self.axis :])
             return reducer(value(row, full), axis=k)
 
-        return compute_one(self.outer, element, name=name)
+        return compute(self.outer, element, name=name)
 
     def shifted(self, top: Tensor, row: Point, full: Point) -> PrimExpr:
         """An element minus the largest of its row, in the wide type."""
@@ -55,11 +55,11 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along ``axis``."""
     rows = _Rows(x, axis, "softmax")
     top = rows.largest()
-    powers = compute_one(
+    powers = compute(
         x.shape, lambda *i: op.exp(rows.shifted(top, rows.row(i), i)), name="T_softmax_exp"
     )
     total = rows.reduce(te_reduction.sum, lambda row, full: powers(*full), "T_softmax_expsum")
-    return compute_one(
+    return compute(
         x.shape,
         lambda *i: op.cast(x.dtype, op.div(powers(*i), total(*rows.row(i)))),
         name="T_softmax_norm",
@@ -84,4 +84,4 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
         row = rows.row(indices)
         return op.cast(x.dtype, rows.shifted(top, row, indices) - op.log(total(*row)))
 
-    return compute_one(x.shape, element, attrs={"axis": rows.axis})
+    return compute(x.shape, element, attrs={"axis": rows.axis})
