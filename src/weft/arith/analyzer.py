@@ -30,7 +30,7 @@ from weft.arith.polynomial import same_polynomial
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import contains
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import (
     EQ,
@@ -88,7 +88,7 @@ class Analyzer:
     def bind(self, var: Var, expr: PrimExpr | Range | int, allow_override: bool = False) -> None:
         """State that ``var`` has the value ``expr``, or lies in the Range ``expr``."""
         if not isinstance(var, Var):
-            raise IRTypeError(f"Analyzer.bind: expected a Var, got {type(var).__name__}")
+            raise wrong_type("Analyzer.bind: expected a Var", var)
         facts = self._facts
         facts.learn(var)
         if isinstance(expr, Range):
@@ -142,10 +142,7 @@ class Analyzer:
         elif isinstance(info, ModularSet):
             facts.modular[var] = info.coeff, info.base
         else:
-            raise IRTypeError(
-                f"Analyzer.update: expected a ConstIntBound or ModularSet, got "
-                f"{type(info).__name__}"
-            )
+            raise wrong_type("Analyzer.update: expected a ConstIntBound or ModularSet", info)
 
     @deep_recursion
     def const_int_bound(self, expr: PrimExpr) -> ConstIntBound:

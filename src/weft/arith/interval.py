@@ -15,7 +15,7 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
 from weft.ir.node import Node, node, with_slots
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.tir.expr import (
     Broadcast,
     Ramp,
@@ -189,7 +189,7 @@ def as_int_set(value: Domain, analyzer: Prover | None = None) -> IntervalSet:
         return IntSet.from_range(value, analyzer)
     if isinstance(value, (PrimExpr, int)):
         return IntSet.single_point(value)
-    raise IRTypeError(f"expected an IntSet, a Range or an expression, got {type(value).__name__}")
+    raise wrong_type("expected an IntSet, a Range or an expression", value)
 
 
 def _extreme(a: PrimExpr, b: PrimExpr, analyzer: Prover, *, low: bool) -> PrimExpr:

@@ -19,7 +19,7 @@ from weft.relax.frontend.nn.core import Effect, Module
 from weft.relax.frontend.nn.exporter import Exporter
 from weft.relax.transform.graph.bind import BindParams
 from weft.runtime.model.signature import Parameter, Signature
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError, wrong_type
 
 _OPTIONS: Final = frozenset({"method"})
 
@@ -139,9 +139,8 @@ def _with_symbols(item: specs.ArgSpec, name: str, dynamic: object) -> specs.ArgS
     if dynamic is None:
         return item
     if not isinstance(dynamic, Mapping):
-        raise IRTypeError(
-            "compile: dynamic_shapes of an nn.Module is {argument: {axis: name}}, got "
-            f"{type(dynamic).__name__}"
+        raise wrong_type(
+            "compile: dynamic_shapes of an nn.Module is {argument: {axis: name}}", dynamic
         )
     axes = dynamic.get(name)
     if not axes or not isinstance(item, specs.Tensor):

@@ -34,7 +34,7 @@ from weft.relax.frontend.onnx.value import Array, GraphValue, MapValue, TextTabl
 from weft.runtime.model.signature import Signature, Tree
 from weft.runtime.ndarray import NDArray
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 
 _OPTIONS: Final = frozenset(
     {"constants", "custom_converters", "dtype_dict", "fallback", "opset", "shape_dict"}
@@ -113,9 +113,7 @@ def bound_inputs(model: ModelProto, constants: object) -> dict[str, Array | None
     Raises IRTypeError or IRValueError for a name, a type or a shape that the model does not have.
     """
     if not isinstance(constants, Mapping):
-        raise IRTypeError(
-            f"compile: constants: expected a dict {{input: value}}, got {type(constants).__name__}"
-        )
+        raise wrong_type("compile: constants: expected a dict {input: value}", constants)
     infos = {info.name: info for info in model.graph.input}
     unknown = [name for name in constants if name not in infos]
     if unknown:
@@ -227,9 +225,7 @@ def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
         return list(value.shape), str(value.dtype).removeprefix("torch.")
     if isinstance(value, np.generic | int | float):
         return [], str(np.asarray(value).dtype)
-    raise IRTypeError(
-        f"compile: example input {name!r}: expected an array or a shape, got {type(value).__name__}"
-    )
+    raise wrong_type(f"compile: example input {name!r}: expected an array or a shape", value)
 
 
 def key_of_onnx(request: Request) -> bytes | None:

@@ -22,7 +22,7 @@ from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.virtual_machine import VirtualMachine
-from weft.support.errors import IRTypeError, LegalizeError, TVMError
+from weft.support.errors import LegalizeError, TVMError, wrong_type
 from weft.tir.op import const
 
 KEPT: Final = 256
@@ -87,7 +87,7 @@ def _described(kind: object, value: Any, tensors: list[NDArray]) -> Described:
     if kind != "tensor":
         return (kind, tuple(value) if kind == "shape" else value)
     if not isinstance(value, NDArray):
-        raise IRTypeError(f"expected a tensor, got {type(value).__name__}")
+        raise wrong_type("expected a tensor", value)
     tensors.append(value)
     return ("tensor", tuple(value.shape), str(value.dtype))
 

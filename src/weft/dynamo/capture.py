@@ -11,7 +11,7 @@ from weft.dynamo.backend import make_backend
 from weft.ir.module import IRModule
 from weft.relax.frontend.torch.capture import capture
 from weft.relax.frontend.torch.exported_program import import_exported_program
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 
 def relax_dynamo(pipeline: object = None) -> Callable[..., Callable[..., Sequence[torch.Tensor]]]:
@@ -29,9 +29,8 @@ def dynamo_capture_subgraphs(model: object, *params: object, **kwargs: object) -
     weights inputs (their values are in the attribute ``params``).
     """
     if not callable(model):
-        raise IRTypeError(
-            "dynamo_capture_subgraphs: expected a torch.nn.Module or a function, got "
-            f"{type(model).__name__}"
+        raise wrong_type(
+            "dynamo_capture_subgraphs: expected a torch.nn.Module or a function", model
         )
     keep = bool(kwargs.pop("keep_params_as_input", False))
     mod = IRModule()

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from weft.ir.attrs import Attrs
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import derived, freeze, with_slots
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 
 @with_slots
@@ -42,9 +42,8 @@ class BaseFunc(RelaxExpr):
         elif isinstance(attr_key_or_dict, Mapping):
             changes = dict(attr_key_or_dict)
         else:
-            raise IRTypeError(
-                "with_attr: expected the name of an attribute or a dict, got "
-                f"{type(attr_key_or_dict).__name__}"
+            raise wrong_type(
+                "with_attr: expected the name of an attribute or a dict", attr_key_or_dict
             )
         frozen = {key: freeze(value) for key, value in changes.items()}
         return self.with_(attrs=Attrs({**self.attrs, **frozen}))

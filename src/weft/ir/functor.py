@@ -22,7 +22,7 @@ from weft.ir.expr import PrimExpr
 from weft.ir.node import NODE_TYPES, Array, Map, Node
 from weft.ir.sharing import Walk, is_binder, is_compared_once, is_nested, is_sequence, is_shared
 from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of, summary_of_value
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, wrong_type
 from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
@@ -435,9 +435,8 @@ class _Substitute(Mutator):
     def __init__(self, mapping: Mapping[Node, object]) -> None:
         super().__init__()
         if not isinstance(mapping, Mapping):
-            raise IRTypeError(
-                "substitute: expected a mapping from variables to expressions, got "
-                f"{type(mapping).__name__}"
+            raise wrong_type(
+                "substitute: expected a mapping from variables to expressions", mapping
             )
         self.mapping = {id(key): value for key, value in mapping.items()}
         self.skip_all_but(identities(list(mapping)))

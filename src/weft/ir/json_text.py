@@ -26,7 +26,7 @@ from weft.ir.field_types import VALUES, check_fields
 from weft.ir.node import Array, Map, Node
 from weft.ir.op import Op
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError, TVMError
+from weft.support.errors import IRTypeError, IRValueError, TVMError, wrong_type
 from weft.support.public_entry import public_entry
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def load_json(json_str: str, *, aside: Callable[[int], object] | None = None) ->
     ``aside`` gives the values that are kept elsewhere, by their numbers.
     """
     if not isinstance(json_str, (str, bytes, bytearray)):
-        raise IRTypeError(f"load_json: expected a text, got {type(json_str).__name__}")
+        raise wrong_type("load_json: expected a text", json_str)
     try:
         content = json.loads(json_str)
     except (ValueError, RecursionError) as error:

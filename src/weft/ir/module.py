@@ -10,7 +10,7 @@ from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.functor import Mutator
 from weft.ir.node import Array, Map, Node, freeze, node
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.errors import IRKeyError, IRValueError, wrong_type
 from weft.support.span import Span
 
 N = TypeVar("N", bound=Node)
@@ -61,7 +61,7 @@ class IRModule(Node):
     def _add(self, var: GlobalVar, func: BaseFunc) -> None:
         _name_of(var)
         if not isinstance(func, Node):
-            raise IRTypeError(f"IRModule: expected a function, got {type(func).__name__}")
+            raise wrong_type("IRModule: expected a function", func)
         if self._find(var.name_hint) not in (None, var):
             raise IRValueError(f"IRModule: the name {var.name_hint!r} is already taken")
         self.functions[var] = func
@@ -99,7 +99,7 @@ class IRModule(Node):
 
     def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
         if not isinstance(func, Node):
-            raise IRTypeError(f"IRModule: expected a function, got {type(func).__name__}")
+            raise wrong_type("IRModule: expected a function", func)
         name = _name_of(var)
         known = self._find(name)
         if known is None:
@@ -192,16 +192,14 @@ class IRModule(Node):
         """A module of one function, named by its ``global_symbol`` or else ``main``."""
         module = IRModule(functions)
         if not isinstance(expr, BaseFunc):
-            raise IRTypeError(f"from_expr: expected a function, got {type(expr).__name__}")
+            raise wrong_type("from_expr: expected a function", expr)
         module[str(expr.attrs.get("global_symbol", "main"))] = expr
         return module
 
 
 def _pairs(functions: Functions) -> Iterable[tuple[GlobalVar | str, BaseFunc]]:
     if not isinstance(functions, Mapping):
-        raise IRTypeError(
-            f"IRModule: expected a dict from names to functions, got {type(functions).__name__}"
-        )
+        raise wrong_type("IRModule: expected a dict from names to functions", functions)
     return functions.items()
 
 
@@ -209,9 +207,7 @@ def _name_of(var: object) -> str:
     """The name of a function, from a key of a module."""
     name: object = var if isinstance(var, str) else getattr(var, "name_hint", None)
     if not isinstance(name, str):
-        raise IRTypeError(
-            f"IRModule: expected a function's name or GlobalVar, got {type(var).__name__}"
-        )
+        raise wrong_type("IRModule: expected a function's name or GlobalVar", var)
     return name
 
 

@@ -46,7 +46,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, cast, overload
 
 from weft.support import slots
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, wrong_type
 from weft.support.span import Span
 
 MISSING: Final = object()
@@ -431,7 +431,7 @@ def _as_array(items: object, kind: type[E], convert: Callable[[object], E]) -> A
 def _sequence(items: object) -> Iterable[object]:
     """``items`` themselves; IRTypeError for what is no sequence."""
     if not isinstance(items, Iterable):
-        raise IRTypeError(f"expected a list or tuple, got {type(items).__name__}")
+        raise wrong_type("expected a list or tuple", items)
     return items
 
 

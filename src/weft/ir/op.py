@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NoReturn, TypeVar, overload
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import field, node
 from weft.support import plugins
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, wrong_type
 from weft.support.registration import refuse_second
 
 V = TypeVar("V")
@@ -45,7 +45,7 @@ class Op(RelaxExpr):
     def get(op_name: str) -> Op:
         """The operator of that name; raises IRKeyError with the nearest names."""
         if not isinstance(op_name, str):
-            raise IRTypeError(f"expected the name of an operator, got {type(op_name).__name__}")
+            raise wrong_type("expected the name of an operator", op_name)
         operator = Op._registry.get(op_name)
         if operator is None and plugins.load_group(plugins.OPERATORS):
             operator = Op._registry.get(op_name)

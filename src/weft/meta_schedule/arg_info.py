@@ -11,7 +11,7 @@ from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.runtime.containers import ShapeTuple
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.tir.analysis.anchor_block import entry_func
 from weft.tir.function import PrimFunc
 from weft.tir.transform.remove_weight_layout_rewrite_block import with_weights_in_their_layout
@@ -59,9 +59,7 @@ class ArgInfo:
         [TensorInfo("float32", [4, 8]), TensorInfo("float32", [4, 8])]
         """
         if not isinstance(func, PrimFunc):
-            raise IRTypeError(
-                f"ArgInfo.from_prim_func: expected a PrimFunc, got {type(func).__name__}"
-            )
+            raise wrong_type("ArgInfo.from_prim_func: expected a PrimFunc", func)
         arguments: list[ArgInfo] = []
         for param in func.params:
             buffer = func.buffer_map.get(param)

@@ -22,7 +22,7 @@ from weft.meta_schedule.space_generator.default_schedule import DefaultSchedule
 from weft.meta_schedule.space_generator.post_order_apply import PostOrderApply
 from weft.meta_schedule.space_generator.space_generator_union import SpaceGeneratorUnion
 from weft.support.config import usable_processors
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.target import Target
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
@@ -203,9 +203,7 @@ def normalized(mod: IRModule | PrimFunc) -> IRModule:
         name = mod.attrs.get("global_symbol", "main")
         return IRModule({"main": mod.with_attr({"global_symbol": name, "tir.noalias": True})})
     if not isinstance(mod, IRModule):
-        raise IRTypeError(
-            f"mod: expected an IRModule or a PrimFunc to tune, got {type(mod).__name__}"
-        )
+        raise wrong_type("mod: expected an IRModule or a PrimFunc to tune", mod)
     functions = list(mod.functions.values())
     if len(functions) != 1:
         names = ", ".join(var.name_hint for var in mod.functions)

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hin
 
 from weft.ir.expr import RelaxExpr
 from weft.relax.expr import Expr, RelaxLike, as_relax_expr
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +29,7 @@ def _converted(
     if not is_list:
         return as_relax_expr(value)
     if not isinstance(value, list | tuple):
-        raise IRTypeError(f"{where}: expected a list of expressions, got {type(value).__name__}")
+        raise wrong_type(f"{where}: expected a list of expressions", value)
     return [as_relax_expr(item) for item in value]
 
 

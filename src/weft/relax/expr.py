@@ -32,7 +32,7 @@ from weft.relax.struct_info import (
 from weft.runtime.ndarray import NDArray, array
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.support.operator_methods import operator, operators
 from weft.support.span import Span
 from weft.tir import array_json  # noqa: F401 - registers how JSON stores an NDArray
@@ -134,7 +134,7 @@ class Var(Expr):
 
     def _check_(self) -> None:
         if not isinstance(self.name_hint, str):
-            raise IRTypeError(f"Var: expected a name, got {type(self.name_hint).__name__}")
+            raise wrong_type("Var: expected a name", self.name_hint)
         is_old = isinstance(self.span, StructInfo)  # Var(name, None, type), as in 2022
         if is_old or not isinstance(self.struct_info, StructInfo | None):
             given = (self.name_hint, self.struct_info, self.span)
@@ -183,7 +183,7 @@ class Call(Expr):
     ) -> None:
         self.op = Op.get(op) if isinstance(op, str) else op
         if not isinstance(args, Iterable):
-            raise IRTypeError(f"Call: expected a list of arguments, got {type(args).__name__}")
+            raise wrong_type("Call: expected a list of arguments", args)
         operands: list[Any] = [a if isinstance(a, RelaxExpr) else as_relax_expr(a) for a in args]
         self.args = Array(operands)
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})

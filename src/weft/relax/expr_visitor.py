@@ -29,7 +29,7 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, wrong_type
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
 
@@ -83,9 +83,7 @@ class ExprDispatch:
                     name = self._dispatch[type(expr)] = METHODS[base]
                     break
             else:
-                raise IRTypeError(
-                    f"{type(self).__name__}: expected a graph expression, got {type(expr).__name__}"
-                )
+                raise wrong_type(f"{type(self).__name__}: expected a graph expression", expr)
         method: Callable[[RelaxExpr], RelaxExpr] = getattr(self, name)
         return method
 

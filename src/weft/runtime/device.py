@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from weft.runtime.device_api import DeviceAPI, find_device_api
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRValueError, UnsupportedError, wrong_type
 
 NAMES: Final = {
     1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm",
@@ -108,7 +108,7 @@ def device(dev_type: str | int | Device, dev_id: int | None = None) -> Device:
     if isinstance(dev_type, int):
         return Device(dev_type, dev_id or 0)
     if not isinstance(dev_type, str):
-        raise IRTypeError(f"expected a device name or number, got {type(dev_type).__name__}")
+        raise wrong_type("expected a device name or number", dev_type)
     name, _, number = (dev_type.split(maxsplit=1) or [""])[0].partition(":")
     code = _TYPES.get(name)
     if code is None or (number and not (number.isascii() and number.isdecimal())):

@@ -14,7 +14,12 @@ from typing import Any
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.registry import PackedFunc
 from weft.runtime.timing import BenchmarkResult, Evaluator
-from weft.support.errors import IRAttributeError, IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import (
+    IRAttributeError,
+    IRValueError,
+    UnsupportedError,
+    wrong_type,
+)
 from weft.support.files import write_whole
 
 __all__ = ["BenchmarkResult", "Executable", "Module", "system_lib"]
@@ -78,7 +83,7 @@ class Module:
     def import_module(self, module: Module) -> None:
         """Make the functions of ``module`` reachable through this one."""
         if not isinstance(module, Module):
-            raise IRTypeError(f"expected a runtime Module, got {type(module).__name__}")
+            raise wrong_type("expected a runtime Module", module)
         self._imports.append(module)
 
     @property
@@ -116,7 +121,7 @@ class Module:
 
     def _find(self, name: str, query_imports: bool) -> PackedFunc | None:
         if not isinstance(name, str):
-            raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
+            raise wrong_type("expected the name of a function", name)
         function = self._functions.get(name)
         if function is None and query_imports:
             for module in self._imports:

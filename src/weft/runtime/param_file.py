@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.runtime.ndarray import NDArray, array, empty, storage_dtype
 from weft.support.dtype import DataType
-from weft.support.errors import ArtifactError, IRTypeError
+from weft.support.errors import ArtifactError, wrong_type
 from weft.support.files import write_whole
 
 _LIST: Final = 0xF7E58D4F05049CB7
@@ -45,7 +45,7 @@ def save_param_dict(params: Mapping[str, object]) -> bytearray:
     (2, 3)
     """
     if not isinstance(params, Mapping):
-        raise IRTypeError(f"save_param_dict: expected a dict, got {type(params).__name__}")
+        raise wrong_type("save_param_dict: expected a dict", params)
     names = [str(name).encode() for name in params]
     parts = [struct.pack("<QQQ", _LIST, 0, len(names))]
     for name in names:

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import register_func
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 
 _LOCK: Final = threading.Lock()
 _STATE: Final[dict[str, np.random.Generator]] = {}
@@ -30,7 +30,7 @@ def seed(value: int | None = None) -> None:
     >>> weft.random.seed(7)
     """
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise IRTypeError(f"seed: expected an int or None, got {type(value).__name__}")
+        raise wrong_type("seed: expected an int or None", value)
     if value is not None and value < 0:
         raise IRValueError(f"seed: expected a number of 0 or more, got {value}")
     with _LOCK:

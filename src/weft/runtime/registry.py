@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, overload
 
 from weft.runtime.containers import String
 from weft.runtime.providers import provide
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.support.public_entry import calls_of_callers, tell_fault
 from weft.support.registration import refuse_second
 
@@ -26,7 +26,7 @@ class PackedFunc:
 
     def __init__(self, function: Callable[..., object], name: str = "") -> None:
         if not callable(function):
-            raise IRTypeError(f"expected a callable, got {type(function).__name__}")
+            raise wrong_type("expected a callable", function)
         self._call = function
         self.name = name or getattr(function, "__name__", "")
 
@@ -85,7 +85,7 @@ def register_func(func_name: object, f: object = None, override: bool = False) -
             )
         return _register(name, func_name, override)
     if not isinstance(func_name, str):
-        raise IRTypeError(f"expected the name of a function, got {type(func_name).__name__}")
+        raise wrong_type("expected the name of a function", func_name)
     if f is not None:
         return _register(func_name, f, override)
 
@@ -98,7 +98,7 @@ def register_func(func_name: object, f: object = None, override: bool = False) -
 
 def _register(name: str, function: Any, override: bool) -> object:
     if not callable(function):
-        raise IRTypeError(f"{name}: expected a callable, got {type(function).__name__}")
+        raise wrong_type(f"{name}: expected a callable", function)
     if not name or "\0" in name:
         raise IRValueError(
             f"expected a name that is not empty and has no NUL characters, got {name!r:.80}: "
@@ -118,7 +118,7 @@ def get_global_func(name: str, allow_missing: bool) -> PackedFunc | None: ...
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """The function registered under ``name``; None for a missing one if that is allowed."""
     if not isinstance(name, str):
-        raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
+        raise wrong_type("expected the name of a function", name)
     function = _TABLE.get(name)
     if function is None and provide(name):
         function = _TABLE.get(name)

@@ -15,7 +15,7 @@ from weft.script.ir_builder.ir import (
     vdevice,
 )
 from weft.script.parser.entry import parse_definition
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 __all__ = [
     "Range", "dummy_global_info", "function_names", "ir_module", "module_attrs",
@@ -51,7 +51,7 @@ def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> 
 
 def _parse(given: type, frame: FrameType, check_well_formed: bool) -> IRModule:
     if not isinstance(given, type):
-        raise IRTypeError(f"@I.ir_module: expected a class, got {type(given).__name__}")
+        raise wrong_type("@I.ir_module: expected a class", given)
     module: IRModule = parse_definition(given, frame, "ir", {}, check_well_formed)
     return module
 

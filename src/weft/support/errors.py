@@ -81,6 +81,15 @@ class IRTypeError(TVMError, TypeError):
     """A node or an argument has the wrong type or data type."""
 
 
+def wrong_type(expected: str, given: object) -> IRTypeError:
+    """The error of an argument of another type: what was expected, and the type that was given.
+
+    >>> print(wrong_type("expected a list", 3))
+    expected a list, got int
+    """
+    return IRTypeError(f"{expected}, got {type(given).__name__}")
+
+
 class IRValueError(TVMError, ValueError):
     """A node or an argument has a value that is not allowed."""
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from weft.ir.json_text import register_codec
 from weft.support import plugins, slots
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.support.scopes import Scopes
 from weft.target.kinds import (
     KINDS,
@@ -245,10 +245,7 @@ def _config_of(target: TargetLike) -> dict[str, Any]:
     if isinstance(target, Mapping):
         return {str(name): value for name, value in target.items()}
     if not isinstance(target, str):
-        raise IRTypeError(
-            f"expected a target as text ('llvm -mcpu=native'), JSON or a dict, got "
-            f"{type(target).__name__}"
-        )
+        raise wrong_type("expected a target as text ('llvm -mcpu=native'), JSON or a dict", target)
     text = target.strip()
     if text.startswith("{"):
         try:

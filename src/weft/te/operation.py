@@ -19,7 +19,7 @@ from weft.ir.functor import collect
 from weft.ir.node import Array, field, node, with_slots
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError, wrong_type
 from weft.support.span import Span
 from weft.te.shape import ShapeLike, as_shape, as_shapes
 from weft.te.tag import TagScope
@@ -243,10 +243,7 @@ def _axis_names(
     name: str, fcompute: Callable[..., object], ndim: int, varargs_names: Sequence[str] | None
 ) -> list[str]:
     if not callable(fcompute):
-        raise IRTypeError(
-            f"compute {name}: expected a function from indices to a value, got "
-            f"{type(fcompute).__name__}"
-        )
+        raise wrong_type(f"compute {name}: expected a function from indices to a value", fcompute)
     names: list[str] = []
     variadic = False
     for parameter in inspect.signature(fcompute).parameters.values():
@@ -360,9 +357,7 @@ def extern(
     if isinstance(body, PrimExpr):
         body = Evaluate(body)
     if not isinstance(body, Stmt):
-        raise IRTypeError(
-            f"extern {name}: the function must return a statement, got {type(body).__name__}"
-        )
+        raise wrong_type(f"extern {name}: the function must return a statement", body)
     operation = ExternOp(name, tag, attrs, sources, ins, outs, body)
     outputs = [operation.output(i) for i in range(operation.num_outputs)]
     return outputs[0] if len(outputs) == 1 else outputs

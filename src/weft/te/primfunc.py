@@ -16,7 +16,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array, Map, Node
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.support.recursion import deep_recursion
 from weft.te.index_dtype import normalize_index_dtype
 from weft.te.nest import NestLevel, nest_levels
@@ -73,9 +73,7 @@ def create_prim_func(
     arguments: list[Tensor | Var] = list(ops) if isinstance(ops, list | tuple) else [ops]
     for argument in arguments:
         if not isinstance(argument, Tensor | Var):
-            raise IRTypeError(
-                f"create_prim_func: expected tensors and variables, got {type(argument).__name__}"
-            )
+            raise wrong_type("create_prim_func: expected tensors and variables", argument)
     builder = _Builder([item for item in arguments if isinstance(item, Tensor)])
     order = ordered_operations([tensor.op for tensor in builder.arguments])
     builder.bind_extern_inputs(order)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, overload
 from weft.ir.expr import ExprLike, PrimExpr, as_prim_expr
 from weft.ir.node import Array
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir import op
 from weft.tir.expr import CommReducer, IterType, IterVar, Reduce, Var
 from weft.tir.reducer import declare_reducer
@@ -78,7 +78,7 @@ def comm_reducer(fcombine: Combine, fidentity: Identity, name: str = "reduce") -
     """
     if not callable(fcombine) or not callable(fidentity):
         wrong = fidentity if callable(fcombine) else fcombine
-        raise IRTypeError(f"comm_reducer: expected two functions, got {type(wrong).__name__}")
+        raise wrong_type("comm_reducer: expected two functions", wrong)
 
     def reducer(
         expr: Any,

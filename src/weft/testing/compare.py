@@ -15,7 +15,7 @@ from weft.ir.module import IRModule
 from weft.ir.structural import assert_structural_equal
 from weft.ir.transform import Pass
 from weft.script.parser.entry import parse_definition
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 SYMBOL: Final = "global_symbol"
 
@@ -104,9 +104,8 @@ def _program(given: object) -> object:
             token = "ir" if inspect.isclass(given) else "tir"
             check = self.check_well_formed
             return _named(parse_definition(given, sys._getframe(), token, {}, check))
-        raise IRTypeError(
-            f"CompareBeforeAfter: expected a function, a module or the text of one, got "
-            f"{type(given).__name__}"
+        raise wrong_type(
+            "CompareBeforeAfter: expected a function, a module or the text of one", given
         )
 
     return pytest.fixture(value)
@@ -150,7 +149,7 @@ def _transform(given: object) -> object:
 def _applied(transform: object) -> Callable[[Any], Any]:
     """Apply the pass to a module, or to a single function as a module of one function."""
     if not isinstance(transform, Pass) and not callable(transform):
-        raise IRTypeError(f"transform: expected a pass, got {type(transform).__name__}")
+        raise wrong_type("transform: expected a pass", transform)
 
     def run(program: IRModule | BaseFunc) -> Any:
         if not isinstance(program, BaseFunc):

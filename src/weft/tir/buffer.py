@@ -10,7 +10,7 @@ from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRIndexError, IRTypeError, IRValueError
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError, wrong_type
 from weft.support.span import Span
 from weft.tir.constant import is_const_int
 from weft.tir.expr import Ramp, Var
@@ -158,7 +158,7 @@ class BufferLoad(PrimExpr):
 
     def _check_(self) -> None:
         if getattr(self.buffer, "dtype", None) is None:
-            raise IRTypeError(f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}")
+            raise wrong_type("BufferLoad: expected a Buffer", self.buffer)
         check_rank(self.buffer, len(self.indices))
         lanes, scalable = 1, False
         if self.indices:
@@ -241,7 +241,7 @@ def decl_buffer(
         storage = DataType("int8") if element.is_bool else element
         data = Var(name, PointerType(PrimType(storage), scope or "global"), span)
     elif not isinstance(data, Var):
-        raise IRTypeError(f"decl_buffer: expected data to be a Var, got {type(data).__name__}")
+        raise wrong_type("decl_buffer: expected data to be a Var", data)
     return Buffer(
         data,
         element,

@@ -14,7 +14,7 @@ from typing import Final
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import ExprLike, PrimExpr, as_prim_expr
 from weft.ir.node import Array
-from weft.support.errors import IRIndexError, IRTypeError, IRValueError
+from weft.support.errors import IRIndexError, IRValueError, wrong_type
 from weft.tir import op
 
 _AXIS: Final = re.compile(r"(\d*)([a-zA-Z])")
@@ -37,7 +37,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise IRTypeError(f"layout: expected a text, got {type(self.name).__name__}")
+            raise wrong_type("layout: expected a text", self.name)
         axes: dict[str, int] = {}
         for number, letter in _AXIS.findall(self.name):
             if letter in axes or (number != "") != letter.islower() or number == "0":

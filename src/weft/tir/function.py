@@ -13,7 +13,7 @@ from weft.ir.node import Array, Map, Node, field, node
 from weft.ir.type import TupleType, Type
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.support.span import Span
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -51,9 +51,8 @@ class PrimFunc(BaseFunc):
     ) -> None:
         if not isinstance(params, Iterable) or not isinstance(body, Stmt):
             wrong = params if isinstance(body, Stmt) else body
-            raise IRTypeError(
-                "PrimFunc: expected a list of parameters and a statement as its body, got "
-                f"{type(wrong).__name__}"
+            raise wrong_type(
+                "PrimFunc: expected a list of parameters and a statement as its body", wrong
             )
         mapping: dict[Var, Buffer] = dict(buffer_map or {})
         handles = []
@@ -68,9 +67,7 @@ class PrimFunc(BaseFunc):
             elif isinstance(param, Var):
                 handles.append(param)
             else:
-                raise IRTypeError(
-                    f"PrimFunc: a parameter must be a Var or a Buffer, got {type(param).__name__}"
-                )
+                raise wrong_type("PrimFunc: a parameter must be a Var or a Buffer", param)
         if len({id(buffer) for buffer in mapping.values()}) != len(mapping):
             names = [buffer.name for buffer in mapping.values()]
             twice = next(name for name in names if names.count(name) > 1)

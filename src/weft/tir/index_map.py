@@ -25,7 +25,7 @@ from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, as_prim_e
 from weft.ir.functor import Mutator, collect, rewrite, substitute
 from weft.ir.node import Array, Node, field, node
 from weft.runtime.ndarray import NDArray
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.support.free_name import free_name
 from weft.support.recursion import deep_recursion
 from weft.tir import op
@@ -74,9 +74,8 @@ class IndexMap(Node):
         inverse = self.inverse_index_map
         if inverse is not None and not isinstance(inverse, IndexMap):
             if not callable(inverse):
-                raise IRTypeError(
-                    "IndexMap: expected a function or an IndexMap as inverse_index_map, got "
-                    f"{type(inverse).__name__}"
+                raise wrong_type(
+                    "IndexMap: expected a function or an IndexMap as inverse_index_map", inverse
                 )
             self.inverse_index_map = IndexMap.from_func(inverse)
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, as_prim_expr
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 from weft.tir.expr import IterType, IterVar, Var
@@ -155,7 +155,7 @@ class IRBuilder:
         if isinstance(stmt, PrimExpr):
             stmt = Evaluate(stmt)
         if not isinstance(stmt, Stmt) and not callable(stmt):
-            raise IRTypeError(f"emit: expected a statement, got {type(stmt).__name__}")
+            raise wrong_type("emit: expected a statement", stmt)
         self._sequences[-1].append(stmt)
 
     def scope_attr(self, node: object, attr_key: str, value: ExprLike) -> None:

@@ -12,7 +12,7 @@ from weft.ir.node import Array, Node, field, node, with_slots
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
 from weft.tir.buffer import Buffer, BufferRegion, check_rank
 from weft.tir.expr import IterVar, Var
@@ -89,7 +89,7 @@ class For(Stmt):
                 f"For: expected a kind such as tir.ForKind.SERIAL, got {self.kind!r}"
             ) from None
         if not isinstance(self.loop_var, Var):
-            raise IRTypeError(f"For: expected a Var, got {type(self.loop_var).__name__}")
+            raise wrong_type("For: expected a Var", self.loop_var)
         for name in ("min", "extent"):
             bound = getattr(self, name)
             if not bound.dtype.is_integral or bound.dtype.lanes != 1:

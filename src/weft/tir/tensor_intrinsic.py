@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from weft.ir.node import Node, node
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.support.registration import refuse_second
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize
@@ -34,9 +34,7 @@ class TensorIntrin(Node):
     def _check_(self) -> None:
         for part, func in (("desc", self.desc), ("impl", self.impl)):
             if not isinstance(func, PrimFunc):
-                raise IRTypeError(
-                    f"TensorIntrin: {part}: expected a PrimFunc, got {type(func).__name__}"
-                )
+                raise wrong_type(f"TensorIntrin: {part}: expected a PrimFunc", func)
             for param in func.params:
                 if param not in func.buffer_map:
                     raise IRValueError(

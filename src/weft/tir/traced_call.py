@@ -7,7 +7,7 @@ from typing import Final
 
 from weft.ir.expr import ExprLike, StringImm, as_prim_expr
 from weft.runtime.registry import register_func
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.tir.expr import Call
 
 DEFAULT: Final = "tvm.default_trace_action"
@@ -32,7 +32,7 @@ def trace(args: Sequence[ExprLike], trace_action: str = DEFAULT) -> Call:
     T.Call("float32", "tir.tvm_call_trace_packed", ["my.action", v_i, x[v_i]])
     """
     if not isinstance(args, list | tuple):
-        raise IRTypeError(f"trace: expected a list of values, got {type(args).__name__}")
+        raise wrong_type("trace: expected a list of values", args)
     if not args:
         raise IRValueError("trace: expected at least one value, got an empty list")
     values = [as_prim_expr(arg) for arg in args]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
 from weft.te.reduction import Reducer, comm_reducer
@@ -37,7 +37,7 @@ class ReductionPlan:
 
     def __init__(self, data: Tensor, axis: Axes, keepdims: bool, name: str) -> None:
         if not isinstance(data, Tensor):
-            raise IRTypeError(f"{name}: expected a te.Tensor, got {type(data).__name__}")
+            raise wrong_type(f"{name}: expected a te.Tensor", data)
         self.data = data
         self.axes = normalize_axes(axis, data.ndim, name)
         self.keepdims = keepdims

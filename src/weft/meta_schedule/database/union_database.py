@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.ir.module import IRModule
 from weft.meta_schedule.database.base import Database
 from weft.meta_schedule.database.record import TuningRecord
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.target import Target
 
 
@@ -19,9 +19,7 @@ class OrderedUnionDatabase(Database):
         super().__init__()
         for database in databases:
             if not isinstance(database, Database):
-                raise IRTypeError(
-                    f"{type(self).__name__}: expected databases, got {type(database).__name__}"
-                )
+                raise wrong_type(f"{type(self).__name__}: expected databases", database)
         self.databases = databases
 
     def _answers(self, mod: IRModule, target: Target, name: str | None) -> list[TuningRecord]:

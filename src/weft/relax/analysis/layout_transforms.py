@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from weft.arith.iter_map import IterMapLevel, IterMark, detect_iter_map
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import collect
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
@@ -62,10 +62,7 @@ def _index_map(given: object, func: PrimFunc) -> IndexMap:
     if isinstance(given, IndexMap):
         return given
     if not callable(given):
-        raise IRTypeError(
-            "suggest_layout_transforms: expected a tir.IndexMap or a function, got "
-            f"{type(given).__name__}"
-        )
+        raise wrong_type("suggest_layout_transforms: expected a tir.IndexMap or a function", given)
     extents = [extent for buffer in func.buffer_map.values() for extent in buffer.shape]
     dtype = str(extents[0].dtype) if extents else "int64"
     return IndexMap.from_func(given, index_dtype=dtype)

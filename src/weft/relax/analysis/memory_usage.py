@@ -12,7 +12,7 @@ from weft.ir.op import Op
 from weft.relax.analysis.bindings import functions_of
 from weft.relax.expr import Call, DataTypeImm, Function, ShapeExpr
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 BUILTIN_TENSOR = Op.get("relax.builtin.alloc_tensor")
 TENSOR = Op.get("relax.memory.alloc_tensor")
@@ -81,9 +81,7 @@ def estimate_memory_usage(mod: IRModule | Function) -> str:
     elif isinstance(mod, IRModule):
         functions = [(gvar, func) for gvar, func in functions_of(mod) if gvar is not None]
     else:
-        raise IRTypeError(
-            f"estimate_memory_usage: expected an IRModule or a Function, got {type(mod).__name__}"
-        )
+        raise wrong_type("estimate_memory_usage: expected an IRModule or a Function", mod)
     return "\n".join([f"{gvar.name_hint}:\n{memory_usage(func)}" for gvar, func in functions])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.relax.expr import Binding, Function, Var
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.support.recursion import deep_recursion
 
 Params = Var | Iterable[Var]
@@ -35,13 +35,9 @@ def checked_params(params: Params) -> Array[Var]:
     """The parameters as an Array; raises IRTypeError for anything but variables."""
     params = [params] if isinstance(params, Var) else params
     if not isinstance(params, Iterable):
-        raise IRTypeError(
-            f"function: expected a list of relax.Var as parameters, got {type(params).__name__}"
-        )
+        raise wrong_type("function: expected a list of relax.Var as parameters", params)
     checked = Array(params)
     for index, param in enumerate(checked):
         if not isinstance(param, Var):
-            raise IRTypeError(
-                f"function: parameter {index}: expected a relax.Var, got {type(param).__name__}"
-            )
+            raise wrong_type(f"function: parameter {index}: expected a relax.Var", param)
     return checked

@@ -13,7 +13,7 @@ from weft.ir.structural import structural_equal, structural_hash
 from weft.relax.expr import Function
 from weft.relax.ir.prim_func_info import prim_func_info
 from weft.relax.struct_info import FuncStructInfo, ObjectStructInfo, StructInfo
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -33,7 +33,7 @@ class NameSupply:
     def fresh(self, hint: str) -> str:
         """The hint, or the hint and the first free number."""
         if not isinstance(hint, str):
-            raise IRTypeError(f"expected a name, got {type(hint).__name__}")
+            raise wrong_type("expected a name", hint)
         hint = _UNSAFE.sub("_", hint) or "v"
         if hint not in self.counts:
             self.counts[hint] = 0
@@ -99,7 +99,7 @@ class ModuleBuilder:
 
     def __init__(self, mod: IRModule | None = None) -> None:
         if mod is not None and not isinstance(mod, IRModule):
-            raise IRTypeError(f"BlockBuilder: expected an IRModule, got {type(mod).__name__}")
+            raise wrong_type("BlockBuilder: expected an IRModule", mod)
         self._mod = IRModule() if mod is None else mod.clone()
         self._names = NameSupply()
         self._functions: FunctionIndex | None = None
@@ -137,7 +137,7 @@ class ModuleBuilder:
     def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
         """Replace the function that a GlobalVar of the module names."""
         if not isinstance(gv, GlobalVar):
-            raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
+            raise wrong_type("update_func: expected a GlobalVar", gv)
         index = self._function_index()
         self._mod[gv] = updated_func
         index.add(self._mod.get_global_var(gv.name_hint), updated_func)

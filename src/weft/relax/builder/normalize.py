@@ -43,7 +43,7 @@ from weft.relax.ir.lattice import (
     symbolic_vars,
 )
 from weft.relax.struct_info import ObjectStructInfo, StructInfo
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir.expr import Var as TirVar
 
 LEAVES = (
@@ -133,9 +133,7 @@ class Normalizer:
                 if handler is not None:
                     break
             else:
-                raise IRTypeError(
-                    f"normalize: expected a graph expression, got {type(expr).__name__}"
-                )
+                raise wrong_type("normalize: expected a graph expression", expr)
         return handler
 
     def leaf(self, expr: RelaxExpr) -> RelaxExpr:

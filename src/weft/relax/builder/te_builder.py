@@ -11,7 +11,7 @@ from weft.relax.builder.module_builder import ModuleBuilder
 from weft.relax.builder.te_call import TeCall, make_te_call
 from weft.relax.expr import Call, RelaxLike, Var
 from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 TeFunction = Callable[..., object]
 """A function of ``te.Tensor`` arguments; ``make_te_call`` checks that it returns tensors."""
@@ -44,9 +44,7 @@ class TeBuilder(ModuleBuilder):
         R.Tensor((4,), dtype="float32")
         """
         if not callable(te_func):
-            raise IRTypeError(
-                f"emit_te: expected a function on te tensors, got {type(te_func).__name__}"
-            )
+            raise wrong_type("emit_te: expected a function on te tensors", te_func)
         gvar, te_call = self._add_te(te_func, args, kwargs)
         return call_tir(gvar, te_call.args, te_call.out_sinfo, te_call.tir_vars)
 

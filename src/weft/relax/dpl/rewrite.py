@@ -26,7 +26,7 @@ from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.dpl.rule import rule_of_module
 from weft.relax.dpl.tuples import TuplePattern
 from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
-from weft.support.errors import IRTypeError, PassError
+from weft.support.errors import PassError, wrong_type
 from weft.support.free_name import free_name
 from weft.support.parameters import mismatch
 
@@ -80,9 +80,7 @@ class PatternMatchingRewriter(ModulePass):
         if isinstance(obj, IRModule):
             return super().__call__(obj)
         if not isinstance(obj, Function):
-            raise IRTypeError(
-                f"rewriter: expected a module or a relax Function, got {type(obj).__name__}"
-            )
+            raise wrong_type("rewriter: expected a module or a relax Function", obj)
         if self.subroutines:
             names = ", ".join(gvar.name_hint for gvar in self.subroutines)
             raise PassError(

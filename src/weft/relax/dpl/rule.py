@@ -55,7 +55,7 @@ from weft.relax.expr import (
 )
 from weft.relax.ir.lattice import match_params
 from weft.relax.ir.shape_arith import simplified
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, wrong_type
 from weft.tir.expr import Var as TirVar
 
 
@@ -108,9 +108,7 @@ def _rule_function(mod: IRModule, name: str) -> Function:
         raise IRKeyError(f"rewriter: expected a module with a function {name!r}, found none")
     func = mod[name]
     if not isinstance(func, Function):
-        raise IRTypeError(
-            f"rewriter: expected {name!r} to be a graph function, got {type(func).__name__}"
-        )
+        raise wrong_type(f"rewriter: expected {name!r} to be a graph function", func)
     return func
 
 

@@ -16,7 +16,7 @@ from weft.relax.op.ccl import infer_parts
 from weft.relax.op.definition import FUNCTIONS, Replacements, as_shape, operator
 from weft.relax.op.infer import axis_of, fail, param_name
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, wrong_type
 
 
 def _distributed(call: Call) -> DTensorStructInfo:
@@ -122,7 +122,7 @@ def call_tir_local_view(
 ) -> Call:
     """A call_tir whose PrimFunc computes the local part of a distributed tensor."""
     if not isinstance(gvar, GlobalVar):
-        raise IRTypeError(f"call_tir_local_view: expected a GlobalVar, got {type(gvar).__name__}")
+        raise wrong_type("call_tir_local_view: expected a GlobalVar", gvar)
     operands = [gvar, inline_tuple(args)]
     if tir_vars is not None:
         operands.append(as_shape(tir_vars))

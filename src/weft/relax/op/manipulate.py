@@ -49,7 +49,7 @@ from weft.relax.op.reference import manipulate as reference
 from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir.index_map import IndexMap
 from weft.topi import rearrangement
 
@@ -203,7 +203,7 @@ def complete_shape(x: object, shape: Shape) -> Expr:
     if isinstance(shape, int | PrimExpr):
         shape = [shape]
     if not isinstance(shape, Iterable):
-        raise IRTypeError(f"relax.reshape: expected a shape, got {type(shape).__name__}")
+        raise wrong_type("relax.reshape: expected a shape", shape)
     values: list[Extent] = list(shape)
     dims = tensor_dims(getattr(x, "struct_info", None))
     for index, value in enumerate(values):

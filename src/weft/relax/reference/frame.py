@@ -25,7 +25,7 @@ from weft.relax.struct_info import (
 )
 from weft.runtime.ndarray import NDArray, array
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError, RuntimeFault
+from weft.support.errors import IRTypeError, IRValueError, RuntimeFault, wrong_type
 from weft.tir.expr import Var as SizeVar
 from weft.tir.interp.machine import Machine
 from weft.tir.interp.state import State
@@ -136,7 +136,7 @@ class Frame:
 
 def _check_tensor(frame: Frame, value: Value, info: TensorStructInfo, what: str) -> None:
     if not isinstance(value, np.ndarray):
-        raise IRTypeError(f"{what}: expected a tensor, got {type(value).__name__}")
+        raise wrong_type(f"{what}: expected a tensor", value)
     if info.dtype != DataType("void") and DataType(info.dtype).numpy != value.dtype:
         raise IRTypeError(f"{what}: expected dtype {info.dtype}, got {value.dtype.name}")
     frame.check_dims(value.shape, info, what)
@@ -144,7 +144,7 @@ def _check_tensor(frame: Frame, value: Value, info: TensorStructInfo, what: str)
 
 def _check_shape(frame: Frame, value: Value, info: ShapeStructInfo, what: str) -> None:
     if not isinstance(value, tuple) or not all(isinstance(n, int | np.integer) for n in value):
-        raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
+        raise wrong_type(f"{what}: expected a shape", value)
     frame.check_dims(value, info, what)
 
 
@@ -161,7 +161,7 @@ def _check_prim(frame: Frame, value: Value, info: PrimStructInfo, what: str) -> 
 
 def _check_tuple(frame: Frame, value: Value, info: TupleStructInfo, what: str) -> None:
     if not isinstance(value, tuple):
-        raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
+        raise wrong_type(f"{what}: expected a tuple", value)
     if len(value) != len(info.fields):
         raise IRValueError(
             f"{what}: expected a tuple of {len(info.fields)}, got one of {len(value)}"
@@ -172,7 +172,7 @@ def _check_tuple(frame: Frame, value: Value, info: TupleStructInfo, what: str) -
 
 def _check_func(_frame: Frame, value: Value, _info: FuncStructInfo, what: str) -> None:
     if not callable(value):
-        raise IRTypeError(f"{what}: expected a function, got {type(value).__name__}")
+        raise wrong_type(f"{what}: expected a function", value)
 
 
 _CHECKS: dict[type, Callable[[Frame, Value, Any, str], None]] = {

@@ -59,6 +59,7 @@ from weft.support.errors import (
     TVMError,
     UnsupportedError,
     VerifyError,
+    wrong_type,
 )
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
@@ -336,7 +337,7 @@ class Interpreter:
             return self.call_extern(callee.global_symbol, values)
         function = self.evaluate(callee, frame)
         if not callable(function):
-            raise IRTypeError(f"expected a function to call, got {type(function).__name__}")
+            raise wrong_type("expected a function to call", function)
         return function(*values)
 
     def call_extern(self, name: str, values: list[Value]) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 import weft.relax.op  # noqa: F401 - registers the operators
 from weft.ir.op import Op
 from weft.relax.op.reference.rule import Reference
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.support.registration import refuse_second
 
 
@@ -34,10 +34,7 @@ def register_reference(
 
     def apply(given: Reference) -> Reference:
         if not callable(given):
-            raise IRTypeError(
-                f"register_reference: {op_name}: expected a function of arrays, got "
-                f"{type(given).__name__}"
-            )
+            raise wrong_type(f"register_reference: {op_name}: expected a function of arrays", given)
         operator = Op.get(op_name)
         refuse_second("the numpy reference of", op_name, operator.has_attr("numpy"), override)
         operator.set_attr("numpy", given)

@@ -32,7 +32,7 @@ from weft.relax.ir.substitution import copy_with_new_vars, replace
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.runtime.weight_names import name_weight, weight_name
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.tir.expr import Var as TirVar
 
 Part = TypeVar("Part")
@@ -80,7 +80,7 @@ def _as_constant(value: object) -> Expr:
         return value
     if isinstance(value, NDArray | np.ndarray | int | float | bool) or hasattr(value, "detach"):
         return const(value)
-    raise IRTypeError(f"bind_params: expected an array or a constant, got {type(value).__name__}")
+    raise wrong_type("bind_params: expected an array or a constant", value)
 
 
 def _match_shapes(param: Var, value: Expr, symbols: dict[TirVar, PrimExpr]) -> None:

@@ -31,7 +31,7 @@ from weft.relax.struct_info import (
 )
 from weft.runtime.ndarray import NDArray
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.support.recursion import deep_recursion
 
 _TYPES: dict[type, tuple[str, tuple[tuple[str, str], ...]]] = {
@@ -69,7 +69,7 @@ class ASTPrinter:
         if isinstance(expr, StructInfo):
             return self.visit_struct_info_(expr)
         if not isinstance(expr, Node):
-            raise IRTypeError(f"dump_ast: expected a node of a graph, got {type(expr).__name__}")
+            raise wrong_type("dump_ast: expected a node of a graph", expr)
         given = {name: getattr(expr, name) for name in expr.INIT_FIELDS}
         fields = {name: value for name, value in given.items() if value is not None}
         for name in ("attrs", "sinfo_args"):

@@ -15,7 +15,7 @@ from weft.relax.op.binary import add
 from weft.relax.op.linear_algebra import matmul
 from weft.relax.op.nn import log_softmax, relu
 from weft.relax.struct_info import TensorStructInfo
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 
 
 def _builder() -> BlockBuilder:
@@ -65,7 +65,7 @@ class Parameter(Var):
 
 def _info(shape: Sequence[ExprLike], dtype: str) -> TensorStructInfo:
     if not isinstance(shape, list | tuple):
-        raise IRTypeError(f"expected a list or a tuple as shape, got {type(shape).__name__}")
+        raise wrong_type("expected a list or a tuple as shape", shape)
     return TensorStructInfo(shape, dtype)
 
 

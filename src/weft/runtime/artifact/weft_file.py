@@ -47,9 +47,9 @@ from weft.support.errors import (
     ArtifactError,
     ArtifactFormatError,
     ArtifactVersionError,
-    IRTypeError,
     TVMError,
     UnsupportedError,
+    wrong_type,
 )
 from weft.support.files import Content, open_regular, write_whole
 
@@ -186,7 +186,7 @@ def _content_of(whole: memoryview, info: zipfile.ZipInfo) -> int:
 def as_path(path: object) -> Path:
     """The path of a file; IRTypeError for what is none, ArtifactError for one without a name."""
     if not isinstance(path, str | os.PathLike):
-        raise IRTypeError(f"expected the path of a file, got {type(path).__name__}")
+        raise wrong_type("expected the path of a file", path)
     file = Path(path)
     if not file.name or "\0" in str(file):
         raise ArtifactError(f"expected the path of a file, got {str(path)!r}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.runtime.call.abi import DLDataType, DLTensor, dtype_from_code
 from weft.support.dtype import DataType, DataTypeCode, to_numpy_dtype
-from weft.support.errors import IRTypeError, TVMError, UnsupportedError
+from weft.support.errors import IRTypeError, TVMError, UnsupportedError, wrong_type
 
 _UNVERSIONED: Final = b"dltensor"
 _VERSIONED: Final = b"dltensor_versioned"
@@ -98,9 +98,7 @@ def import_array(source: object) -> np.ndarray:
                 f"{type(source).__name__}: {str(error).partition(chr(10))[0]}"
             ) from error
     elif type(source).__name__ != "PyCapsule":
-        raise IRTypeError(
-            f"expected an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}"
-        )
+        raise wrong_type("expected an object with __dlpack__ or a DLPack capsule", source)
     is_versioned = bool(_is_valid(capsule, _VERSIONED))
     header = _header(capsule)
     code, bits, lanes = header.dtype.code, header.dtype.bits, header.dtype.lanes

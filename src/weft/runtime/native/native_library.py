@@ -25,7 +25,7 @@ from weft.runtime.native.externals import BOUND, add_symbol, bind_external
 from weft.runtime.native.parts import load_code
 from weft.runtime.registry import PackedFunc
 from weft.runtime.threads.parallel import parallel_symbol
-from weft.support.errors import CodegenError, IRKeyError, IRTypeError
+from weft.support.errors import CodegenError, IRKeyError, wrong_type
 from weft.support.registration import refuse_second
 
 __all__ = [
@@ -107,9 +107,7 @@ def register_extern(name: str, function: object, *, override: bool = False) -> N
         IRValueError: another function has that name, and ``override`` is not given.
     """
     if not isinstance(function, int | _CFunction):
-        raise IRTypeError(
-            f"{name}: expected an address or a ctypes function, got {type(function).__name__}"
-        )
+        raise wrong_type(f"{name}: expected an address or a ctypes function", function)
     address = function if isinstance(function, int) else address_of(function)
     refuse_second("the native function", name, BOUND.get(name, address) != address, override)
     _keep_alive.append(function)

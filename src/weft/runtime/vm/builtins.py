@@ -16,9 +16,9 @@ from weft.runtime.registry import get_global_func
 from weft.support.errors import (
     AssertionFault,
     IRIndexError,
-    IRTypeError,
     IRValueError,
     RuntimeFault,
+    wrong_type,
 )
 
 RUN_OPERATOR: Final = "weft.run_operator"
@@ -33,7 +33,7 @@ def _alloc_tensor(shape: Sequence[int], dtype: str) -> NDArray:
 
 def _tuple_getitem(value: object, index: int) -> object:
     if not isinstance(value, tuple | list):
-        raise IRTypeError(f"expected a tuple to take field {index} of, got {type(value).__name__}")
+        raise wrong_type(f"expected a tuple to take field {index} of", value)
     if not 0 <= index < len(value):
         raise IRIndexError(f"field {index} of a tuple of {len(value)}")
     return value[index]
@@ -41,7 +41,7 @@ def _tuple_getitem(value: object, index: int) -> object:
 
 def _shape_of(value: object) -> ShapeTuple:
     if not isinstance(value, NDArray):
-        raise IRTypeError(f"shape_of: expected a tensor, got {type(value).__name__}")
+        raise wrong_type("shape_of: expected a tensor", value)
     return ShapeTuple(value.shape)
 
 

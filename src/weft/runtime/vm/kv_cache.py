@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from weft.runtime.ndarray import NDArray, empty
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 
 
 class AttentionKVCache:
@@ -116,7 +116,7 @@ def _create(init_data: NDArray, reserve_shape: Sequence[int], init_fill_count: i
 
 def _checked(cache: object) -> AttentionKVCache:
     if not isinstance(cache, AttentionKVCache):
-        raise IRTypeError(f"attention_kv_cache: expected a cache, got {type(cache).__name__}")
+        raise wrong_type("attention_kv_cache: expected a cache", cache)
     return cache
 
 

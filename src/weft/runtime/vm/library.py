@@ -23,7 +23,7 @@ from weft.runtime.vm.kv_cache import BUILTINS as KV_CACHE
 from weft.runtime.vm.param_cache import BUILTINS as PARAM_CACHE
 from weft.runtime.vm.shape_codes import MakeShapeCode, MatchShapeCode
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 
 
 class Storage:
@@ -68,7 +68,7 @@ def alloc_storage(shape: Sequence[int], *_device_dtype_scope: object) -> Storage
 def alloc_tensor(storage: Storage, offset: int, shape: Sequence[int], dtype: str) -> NDArray:
     """A tensor at a byte offset of a storage."""
     if not isinstance(storage, Storage):
-        raise IRTypeError(f"alloc_tensor: expected a storage, got {type(storage).__name__}")
+        raise wrong_type("alloc_tensor: expected a storage", storage)
     return storage.alloc_tensor(offset, shape, dtype)
 
 
@@ -142,7 +142,7 @@ def check_tensor_info(value: object, ndim: int, *rest: object) -> None:
     context = _context(rest)
     dtype = str(rest[0]) if len(rest) > 1 else "void"
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        raise IRTypeError(f"{context}expected a tensor, got {type(value).__name__}")
+        raise wrong_type(f"{context}expected a tensor", value)
     if ndim not in (-1, len(value.shape)):
         raise IRValueError(f"{context}expected {ndim} dimensions, got shape {tuple(value.shape)}")
     actual = value.dtype if isinstance(value, NDArray) else dtype_of(np.dtype(value.dtype))
@@ -153,7 +153,7 @@ def check_tensor_info(value: object, ndim: int, *rest: object) -> None:
 def check_shape_info(value: object, ndim: int, *context: object) -> None:
     """Check that a value is a shape of ``ndim`` dimensions (-1: any)."""
     if not isinstance(value, tuple | list) or not all(isinstance(x, int) for x in value):
-        raise IRTypeError(f"{_context(context)}expected a shape, got {type(value).__name__}")
+        raise wrong_type(f"{_context(context)}expected a shape", value)
     if ndim not in (-1, len(value)):
         raise IRValueError(
             f"{_context(context)}expected a shape of {ndim} dimensions, got {tuple(value)}"
@@ -163,7 +163,7 @@ def check_shape_info(value: object, ndim: int, *context: object) -> None:
 def check_tuple_info(value: object, size: int, *context: object) -> None:
     """Check that a value is a tuple of ``size`` fields."""
     if not isinstance(value, tuple | list):
-        raise IRTypeError(f"{_context(context)}expected a tuple, got {type(value).__name__}")
+        raise wrong_type(f"{_context(context)}expected a tuple", value)
     if len(value) != size:
         raise IRValueError(f"{_context(context)}expected {size} fields, got {len(value)}")
 
@@ -171,7 +171,7 @@ def check_tuple_info(value: object, size: int, *context: object) -> None:
 def check_func_info(value: object, *context: object) -> None:
     """Check that a value can be called."""
     if not callable(value):
-        raise IRTypeError(f"{_context(context)}expected a function, got {type(value).__name__}")
+        raise wrong_type(f"{_context(context)}expected a function", value)
 
 
 def check_prim_value_info(value: object, dtype: str, *context: object) -> None:

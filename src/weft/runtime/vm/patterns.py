@@ -16,7 +16,7 @@ from weft.runtime.extent import evaluate, names_in
 from weft.runtime.faults import DivisionFault
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.runtime.vm.bytecode import Pattern
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 
 LONG: Final = 80
 """Of how many characters on the extents of a shape are too much to read in an error."""
@@ -83,10 +83,7 @@ def as_ndarray(value: object, what: str) -> NDArray:
         return from_dlpack(value.detach() if hasattr(value, "detach") else value)
     if isinstance(value, bool | int | float | np.generic):
         raise IRTypeError(f"{what}: expected a tensor, got the number {value!r}")
-    raise IRTypeError(
-        f"{what}: expected a tensor (NDArray, numpy array or torch tensor), "
-        f"got {type(value).__name__}"
-    )
+    raise wrong_type(f"{what}: expected a tensor (NDArray, numpy array or torch tensor)", value)
 
 
 def _tensor(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> NDArray:
@@ -146,7 +143,7 @@ def _value(extent: int | str, symbols: dict[str, int], what: str) -> int:
 def _shape(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> ShapeTuple:
     _, extents, ndim = pattern
     if not isinstance(value, tuple | list):
-        raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
+        raise wrong_type(f"{what}: expected a shape", value)
     if extents is not None:
         match_extents(value, extents, symbols, what)
     elif ndim >= 0 and len(value) != ndim:
@@ -178,7 +175,7 @@ def _tuple(
 ) -> tuple[object, ...]:
     fields = pattern[1]
     if not isinstance(value, tuple | list):
-        raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
+        raise wrong_type(f"{what}: expected a tuple", value)
     if len(value) != len(fields):
         raise IRValueError(f"{what}: expected a tuple of {len(fields)}, got one of {len(value)}")
     bind(value, pattern, symbols)

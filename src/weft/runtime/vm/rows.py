@@ -12,7 +12,7 @@ from typing import Final
 
 from weft.runtime.ndarray import NDArray, empty
 from weft.runtime.registry import register_func
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 
 ADD: Final = "relax.run.add_row"
 """``(rows, row) -> rows``; the first rows are a tensor of no row, which tells shape and type."""
@@ -65,7 +65,7 @@ def _rows(value: object) -> Rows:
     if isinstance(value, Rows):
         return value
     if not isinstance(value, NDArray):
-        raise IRTypeError(f"expected the rows of a loop, got {type(value).__name__}")
+        raise wrong_type("expected the rows of a loop", value)
     return Rows(_Memory(value, value.shape[0]), value.shape[0])
 
 

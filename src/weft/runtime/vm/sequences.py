@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
-from weft.support.errors import IRIndexError, IRTypeError, IRValueError
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError, wrong_type
 
 GIVEN: Final = "relax.run.sequence_given"
 """``(name, dtype, shape, list) -> sequence``: an input of a program."""
@@ -84,7 +84,7 @@ class TensorSequence:
 
 def _sequence(value: object) -> TensorSequence:
     if not isinstance(value, TensorSequence):
-        raise IRTypeError(f"expected a sequence of tensors, got {type(value).__name__}")
+        raise wrong_type("expected a sequence of tensors", value)
     return value
 
 
@@ -101,7 +101,7 @@ def sequence_given(name: object, dtype: object, shape: object, given: object) ->
     text = f"({', '.join('?' if dim is None else str(dim) for dim in dims)})"
     wanted = f"a list of arrays of type {dtype} and shape {text}"
     if not isinstance(given, list | tuple):
-        raise IRTypeError(f"input {name}: expected {wanted}, got {type(given).__name__}")
+        raise wrong_type(f"input {name}: expected {wanted}", given)
     items = []
     for place, value in enumerate(given):
         item = array(value if isinstance(value, NDArray) else np.asarray(value))

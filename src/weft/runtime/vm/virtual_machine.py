@@ -41,6 +41,7 @@ from weft.support.errors import (
     IRValueError,
     TVMError,
     UnsupportedError,
+    wrong_type,
 )
 from weft.support.public_entry import public_entry
 
@@ -72,9 +73,7 @@ class VirtualMachine:
         exec_mode: str = "native",
     ) -> None:
         if not isinstance(rt_mod, Executable):
-            raise IRTypeError(
-                f"VirtualMachine: expected what relax.build returns, got {type(rt_mod).__name__}"
-            )
+            raise wrong_type("VirtualMachine: expected what relax.build returns", rt_mod)
         if exec_mode not in ("native", "bytecode", "compiled"):
             raise IRValueError(
                 f"exec_mode: expected 'native', 'compiled' or 'bytecode', got {exec_mode!r}"
@@ -114,7 +113,7 @@ class VirtualMachine:
         that ``vm.time_evaluator("invoke_stateful", dev)("main")`` times a stateful call.
         """
         if not isinstance(name, str):
-            raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
+            raise wrong_type("expected the name of a function", name)
         if name in self._saved:
             return PackedFunc(partial(self._call_saved, *self._saved[name]), name)
         if name in METHODS and name not in self.executable.program.functions:
@@ -124,7 +123,7 @@ class VirtualMachine:
     def _function(self, name: str) -> VMFunction:
         functions = self.executable.program.functions
         if not isinstance(name, str):
-            raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
+            raise wrong_type("expected the name of a function", name)
         function = functions.get(name)
         if function is None:
             nearest = difflib.get_close_matches(name, functions, n=1)
@@ -268,7 +267,7 @@ class VirtualMachine:
         """The name of a parameter; IRIndexError where there is no such parameter."""
         params = self._function(func_name).params
         if not isinstance(index, int):
-            raise IRTypeError(f"{func_name}: expected a number, got {type(index).__name__}")
+            raise wrong_type(f"{func_name}: expected a number", index)
         if not 0 <= index < len(params):
             raise IRIndexError(f"{func_name}: expected a parameter of {len(params)}, got {index}")
         return params[index][0]
@@ -276,7 +275,7 @@ class VirtualMachine:
     def invoke_closure(self, closure: Closure, *args: object) -> Any:
         """Call a closure."""
         if not callable(closure):
-            raise IRTypeError(f"expected a closure, got {type(closure).__name__}")
+            raise wrong_type("expected a closure", closure)
         return closure(*args)
 
     def set_instrument(self, instrument: Callable[..., object] | str) -> None:
@@ -286,9 +285,7 @@ class VirtualMachine:
         """
         function = get_global_func(instrument) if isinstance(instrument, str) else instrument
         if not callable(function):
-            raise IRTypeError(
-                f"set_instrument: expected a function or its name, got {type(function).__name__}"
-            )
+            raise wrong_type("set_instrument: expected a function or its name", function)
         self.instrument = function
         self._callables.clear()
 

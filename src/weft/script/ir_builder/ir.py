@@ -10,7 +10,7 @@ from weft.ir.global_info import DummyGlobalInfo, GlobalInfo, VDevice
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.target.target import Target
 
 
@@ -84,16 +84,14 @@ def decl_function(func_name: str, func_signature: BaseFunc) -> GlobalVar:
         The GlobalVar that calls name it by.
     """
     if not isinstance(func_signature, BaseFunc):
-        raise IRTypeError(
-            f"I.decl_function: expected a function, got {type(func_signature).__name__}"
-        )
+        raise wrong_type("I.decl_function: expected a function", func_signature)
     return find_module("I.decl_function").declare(func_name, func_signature)
 
 
 def def_function(func_name: str, func: BaseFunc) -> None:
     """Define a function of the module, whether or not it was declared."""
     if not isinstance(func, BaseFunc):
-        raise IRTypeError(f"I.def_function: expected a function, got {type(func).__name__}")
+        raise wrong_type("I.def_function: expected a function", func)
     find_module("I.def_function").add_function(func_name, func)
 
 

@@ -77,7 +77,7 @@ from weft.script.ir_builder.relax_info import (
 )
 from weft.script.ir_builder.tir_value import DTypeConstructor
 from weft.support import plugins
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.support.missing import MissingNameError
 
 __all__ = [
@@ -190,7 +190,7 @@ def match_cast(value: Expr, struct_info: InfoLike) -> MatchCastPair:
     ...     return y
     """
     if not isinstance(value, Expr):
-        raise IRTypeError(f"R.match_cast: expected a graph value, got {type(value).__name__}")
+        raise wrong_type("R.match_cast: expected a graph value", value)
     return MatchCastPair(value, as_struct_info(struct_info))
 
 

@@ -33,7 +33,7 @@ from weft.script.ir_builder.relax_info import (
     made_or_open,
 )
 from weft.script.ir_builder.tir_value import TypeName
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 
@@ -43,9 +43,7 @@ def find_mesh(mesh: DeviceMesh | str) -> DeviceMesh:
     if isinstance(mesh, DeviceMesh):
         return mesh
     if not isinstance(mesh, str):
-        raise IRTypeError(
-            f"expected a device mesh or a text such as 'mesh[0]', got {type(mesh).__name__}"
-        )
+        raise wrong_type("expected a device mesh or a text such as 'mesh[0]'", mesh)
     match = _LISTED.fullmatch(mesh)
     infos: Sequence[object] = ()
     if match and IRBuilder.is_in_scope():

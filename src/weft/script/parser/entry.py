@@ -32,7 +32,7 @@ from weft.script.parser.text_names import namespaces, of_module
 from weft.script.parser.tir_dialect import parse_prim_func
 from weft.support.config import environment_flag
 from weft.support.diagnostics import Source, render
-from weft.support.errors import DiagnosticError, IRTypeError
+from weft.support.errors import DiagnosticError, IRTypeError, wrong_type
 from weft.support.public_entry import public_entry
 from weft.support.recursion import deep_recursion
 from weft.support.span import SourceName, Span
@@ -97,13 +97,9 @@ def _parse_program(
         parsed: Program = parse_definition(program, frame, None, {}, check_well_formed, extra_vars)
         return parsed
     if not isinstance(program, str):
-        raise IRTypeError(
-            f"from_source: expected a text, a function or a class, got {type(program).__name__}"
-        )
+        raise wrong_type("from_source: expected a text, a function or a class", program)
     if extra_vars is not None and not isinstance(extra_vars, Mapping):
-        raise IRTypeError(
-            f"from_source: extra_vars: expected a dict of names, got {type(extra_vars).__name__}"
-        )
+        raise wrong_type("from_source: extra_vars: expected a dict of names", extra_vars)
     text = program if program[:1].strip() else textwrap.dedent(program)
     _check_characters(text)
     source = Source.from_text("<str>", text)

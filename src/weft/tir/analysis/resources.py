@@ -9,7 +9,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -241,9 +241,8 @@ def estimate_tir_flops(stmt_or_mod: Any) -> float:
     elif hasattr(stmt_or_mod, "CHILDREN"):
         counter.visit(stmt_or_mod)
     else:
-        raise IRTypeError(
-            f"estimate_tir_flops: expected a module, function or statement, got "
-            f"{type(stmt_or_mod).__name__}"
+        raise wrong_type(
+            "estimate_tir_flops: expected a module, function or statement", stmt_or_mod
         )
     total = _plus(counter.total, counter.tails)
     assert not isinstance(total, PrimExpr), "no symbols were given"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from weft.ir.module import IRModule
 from weft.ir.node import Node
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError, wrong_type
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
 from weft.tir.analysis.axis_domains import AxisDomainError, check_axis_domains
@@ -106,7 +106,7 @@ def verify_well_formed(obj: PrimFunc | IRModule, assert_mode: bool = True) -> bo
             if isinstance(func, PrimFunc)
         )
     if not isinstance(obj, PrimFunc):
-        raise IRTypeError(f"verify_well_formed: expected a PrimFunc, got {type(obj).__name__}")
+        raise wrong_type("verify_well_formed: expected a PrimFunc", obj)
     try:
         _Verifier().function(obj)
         check_axis_domains(obj)

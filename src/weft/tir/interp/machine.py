@@ -14,7 +14,12 @@ from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.runtime.ndarray import NDArray
-from weft.support.errors import IRTypeError, IRValueError, RuntimeFault, UnsupportedError
+from weft.support.errors import (
+    IRValueError,
+    RuntimeFault,
+    UnsupportedError,
+    wrong_type,
+)
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -376,7 +381,7 @@ def _numpy_of(value: object) -> np.ndarray:
         return value._array  # noqa: SLF001 - the interpreter works on the memory itself
     if isinstance(value, np.ndarray):
         return value
-    raise IRTypeError(f"expected an NDArray or a numpy array, got {type(value).__name__}")
+    raise wrong_type("expected an NDArray or a numpy array", value)
 
 
 def _number(param: Var, value: object) -> object:

@@ -21,7 +21,7 @@ from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
 from weft.ir.node import Map
 from weft.ir.structural import structural_digest
-from weft.support.errors import InternalError, IRTypeError, IRValueError, ScheduleError
+from weft.support.errors import InternalError, IRTypeError, IRValueError, ScheduleError, wrong_type
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
@@ -51,9 +51,7 @@ class ScheduleState:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
         if not isinstance(mod, IRModule):
-            raise IRTypeError(
-                f"Schedule: expected a PrimFunc or an IRModule, got {type(mod).__name__}"
-            )
+            raise wrong_type("Schedule: expected a PrimFunc or an IRModule", mod)
         if not isinstance(enable_check, bool):
             raise IRTypeError(f"enable_check: expected a bool, got {enable_check!r}")
         self.debug_mask = _mask(debug_mask)

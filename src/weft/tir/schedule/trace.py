@@ -10,7 +10,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.json_text import load_json, save_json
 from weft.ir.node import Node
 from weft.support import slots
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError, TVMError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, TVMError, wrong_type
 from weft.support.public_entry import public_entry
 from weft.tir.expr import Var
 from weft.tir.index_map import IndexMap
@@ -54,7 +54,7 @@ class Trace:
     def append(self, inst: Instruction, decision: object = None) -> None:
         """Add a call at the end."""
         if not isinstance(inst, Instruction):
-            raise IRTypeError(f"Trace.append: expected an Instruction, got {type(inst).__name__}")
+            raise wrong_type("Trace.append: expected an Instruction", inst)
         self.insts.append(inst)
         if decision is not None:
             self.decisions[inst] = decision

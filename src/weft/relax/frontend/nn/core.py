@@ -28,7 +28,7 @@ from weft.runtime.device import Device
 from weft.runtime.device import device as as_device
 from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, wrong_type
 from weft.target.target import Target
 
 T = TypeVar("T")
@@ -106,10 +106,7 @@ class Module(SubroutineMixin):
             ``strict``, IRKeyError where there are any. IRValueError for a Parameter without data.
         """
         if not isinstance(state_dict, Mapping):
-            raise IRTypeError(
-                "load_state_dict: expected a dict from names to arrays, got "
-                f"{type(state_dict).__name__}"
-            )
+            raise wrong_type("load_state_dict: expected a dict from names to arrays", state_dict)
         own = self.state_dict()
         unexpected = [name for name in state_dict if name not in own]
         missing = [name for name in own if name not in state_dict]
@@ -202,7 +199,7 @@ class ModuleList(Module):
 
     def __init__(self, modules: Iterable[Any]) -> None:
         if not isinstance(modules, Iterable):
-            raise IRTypeError(f"ModuleList: expected modules, got {type(modules).__name__}")
+            raise wrong_type("ModuleList: expected modules", modules)
         self.modules = list(modules)
 
     def _children(self) -> Iterator[tuple[str, object]]:
@@ -248,9 +245,7 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Mapping[str, Any] | None = None) -> None:
         if modules is not None and not isinstance(modules, Mapping):
-            raise IRTypeError(
-                f"ModuleDict: expected a dict from names to modules, got {type(modules).__name__}"
-            )
+            raise wrong_type("ModuleDict: expected a dict from names to modules", modules)
         self.modules = dict(modules or {})
 
     def _children(self) -> Iterator[tuple[str, object]]:

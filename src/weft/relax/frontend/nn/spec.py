@@ -16,7 +16,7 @@ from weft.ir.expr import PrimExpr
 from weft.relax.frontend.nn import tensor
 from weft.relax.frontend.nn.tensor import Dim
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 
 MODES: Final = ("plain", "packed", "none")
 """How parameters and effects are passed: one by one, as one tuple, or not at all."""
@@ -48,9 +48,7 @@ class Tensor:
 
     def __init__(self, shape: Sequence[Dim], dtype: str) -> None:
         if isinstance(shape, str) or not isinstance(shape, Sequence):
-            raise IRTypeError(
-                f"spec.Tensor: expected a list of extents, got {type(shape).__name__}"
-            )
+            raise wrong_type("spec.Tensor: expected a list of extents", shape)
         for extent in shape:
             if not isinstance(extent, str | PrimExpr) and not is_size(extent):
                 raise IRTypeError(
@@ -150,15 +148,12 @@ class MethodSpec:
             return spec
         where = getattr(method, "__name__", "method")
         if not isinstance(spec, Mapping):
-            raise IRTypeError(
-                f"{where}: expected a dict from argument names to specs, got {type(spec).__name__}"
-            )
+            raise wrong_type(f"{where}: expected a dict from argument names to specs", spec)
         given = {name: item for name, item in spec.items() if name != "$"}
         options = spec.get("$", {})
         if not isinstance(options, Mapping):
-            raise IRTypeError(
-                f"{where}: $: expected a dict with param_mode and effect_mode, got "
-                f"{type(options).__name__}"
+            raise wrong_type(
+                f"{where}: $: expected a dict with param_mode and effect_mode", options
             )
         parameters = inspect.signature(method).parameters
         _check_names(where, given, parameters)

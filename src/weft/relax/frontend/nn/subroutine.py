@@ -20,7 +20,7 @@ from weft.relax.expr import Call, Expr, Function, Tuple, Var
 from weft.relax.frontend.nn.tensor import Nested, Parameter, Tensor, current_builder, wrap_nested
 from weft.relax.ir.substitution import copy_with_new_vars, replace
 from weft.relax.rewrite.binding import function_symbols
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 
 
 class SubroutineMixin:
@@ -167,9 +167,8 @@ def _result(value: object, name: str) -> tuple[Expr, bool]:
         return Tuple([_result(item, name)[0] for item in value]), True
     if isinstance(value, Expr):
         return value, False
-    raise IRTypeError(
-        f"{name}: a module with define_subroutine returns tensors or tuples of them, got "
-        f"{type(value).__name__}"
+    raise wrong_type(
+        f"{name}: a module with define_subroutine returns tensors or tuples of them", value
     )
 
 

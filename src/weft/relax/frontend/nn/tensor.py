@@ -22,7 +22,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import ObjectStructInfo, TensorStructInfo, TupleStructInfo
 from weft.runtime.ndarray import NDArray, array, from_dlpack, is_torch_tensor
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir.expr import Var as TirVar
 
 Dim = int | str | PrimExpr
@@ -316,7 +316,7 @@ def expr_of(value: object, what: str) -> Expr:
         return value._expr
     if isinstance(value, Expr):
         return value
-    raise IRTypeError(f"{what}: expected an nn.Tensor, got {type(value).__name__}")
+    raise wrong_type(f"{what}: expected an nn.Tensor", value)
 
 
 def binary(operator: str, a: Operand, b: Operand, name: str) -> Tensor:

@@ -25,7 +25,7 @@ from weft.relax.frontend.nn.tensor import (
     wrap_nested,
 )
 from weft.relax.struct_info import ObjectStructInfo, StructInfo, TupleStructInfo
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, wrong_type
 from weft.tir.function import PrimFunc
 
 KernelArgs = Tensor | ShapeExpr | PrimExpr | Sequence[Tensor | ShapeExpr | PrimExpr]
@@ -101,7 +101,7 @@ def tensor_ir_inplace_op(
 
 def _checked(func: object, where: str) -> PrimFunc:
     if not isinstance(func, PrimFunc):
-        raise IRTypeError(f"{where}: expected a PrimFunc, got {type(func).__name__}")
+        raise wrong_type(f"{where}: expected a PrimFunc", func)
     return func
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
-from weft.support.errors import IRTypeError
+from weft.support.errors import wrong_type
 from weft.tir.schedule import tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -91,7 +91,6 @@ def _value(self: Session, value: object) -> object:
         return {str(key): _value(self, item) for key, item in value.items()}
     if isinstance(value, PrimExpr):
         return self._evaluated(value)
-    raise IRTypeError(
-        f"sch.annotate: ann_val: expected a str, a number, or lists and dicts of such, got "
-        f"{type(value).__name__}"
+    raise wrong_type(
+        "sch.annotate: ann_val: expected a str, a number, or lists and dicts of such", value
     )
