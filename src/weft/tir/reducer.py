@@ -97,21 +97,13 @@ def _sums(x: Pair, y: Pair) -> list[PrimExpr]:
     return [a + b for a, b in zip(x, y, strict=True)]
 
 
-def _product(x: Pair, y: Pair) -> list[PrimExpr]:
-    return [x[0] * y[0]]
-
-
 def _zeros(start: Sequence[PrimExpr]) -> list[int]:
     return [0] * len(start)
 
 
-def _one(_: Sequence[PrimExpr]) -> list[int]:
-    return [1]
-
-
 RULES: Final[list[ReducerRule]] = [
     ReducerRule(1, _sums, _zeros),
-    ReducerRule(1, _product, _one),
+    ReducerRule(1, lambda x, y: [x[0] * y[0]], lambda start: [1]),
     ReducerRule(1, lambda x, y: [op.minimum(x[0], y[0])], None),
     ReducerRule(1, lambda x, y: [op.maximum(x[0], y[0])], None),
     ReducerRule(2, _sums, _zeros),

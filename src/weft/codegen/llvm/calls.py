@@ -136,10 +136,6 @@ def _classify(test: str) -> Handler:
     return emit
 
 
-def _is_null(em: Emitter, expr: e.Call) -> str:
-    return em.b.op(f"icmp eq ptr {em.value(expr.args[0])}, null")
-
-
 def _first(em: Emitter, expr: e.Call) -> str:
     return em.value(expr.args[0])
 
@@ -171,10 +167,6 @@ def _in_all_lanes(em: Emitter, flags: DataType, condition: str) -> str:
     """The i1 that is true where every lane of a vector of conditions is."""
     name = f"llvm.vector.reduce.and.v{flags.lanes}i1"
     return em.b.call(name, "i1", [(llvm_type(flags), condition)])
-
-
-def _all_lanes(em: Emitter, expr: e.Call) -> str:
-    return _in_all_lanes(em, expr.args[0].dtype, em.value(expr.args[0]))
 
 
 def _uncontracted(em: Emitter, expr: e.Call) -> str:
@@ -233,10 +225,6 @@ def _assume(em: Emitter, expr: e.Call) -> str:
     if condition.dtype.lanes == 1 and not collect(condition, (BufferLoad, e.Call)):
         em.b.call("llvm.assume", "void", [("i1", em.value(condition))])
     return "true"
-
-
-def _undef(em: Emitter, expr: e.Call) -> str:
-    return zero(expr.dtype) if not expr.dtype.is_handle else "null"
 
 
 def _reinterpret(em: Emitter, expr: e.Call) -> str:
@@ -411,10 +399,6 @@ def _nothing(em: Emitter, expr: e.Call) -> str:
     return "0"
 
 
-def _ret(em: Emitter, expr: e.Call) -> str:
-    return packed.return_value(em, expr)
-
-
 def _reduce_lanes(em: Emitter, expr: e.Call) -> str:
     """``T.reduce_lanes``: the sum of a vector's lanes; floats are added in order from the first."""
     dtype = expr.args[0].dtype
@@ -448,7 +432,8 @@ def _table_get(em: Emitter, expr: e.Call) -> str:
 
 INTRINSICS: Final[dict[str, Handler]] = {
     **{name: _library(name) for name in sorted(LIBRARY)}, "ldexp": _ldexp,
-    "uncontracted": _uncontracted, "all_lanes": _all_lanes,
+    "uncontracted": _uncontracted,
+    "all_lanes": lambda em, expr: _in_all_lanes(em, expr.args[0].dtype, em.value(expr.args[0])),
     "scaleb": whole_registers.scaleb, "lookup": whole_registers.lookup,
     "dot_four_bytes": whole_registers.dot_four_bytes,
     "table_get": _table_get, "checked": _checked, "unchecked_cast": _unchecked_cast,
@@ -459,14 +444,17 @@ INTRINSICS: Final[dict[str, Handler]] = {
     "bitwise_and": _bitwise("and"), "bitwise_or": _bitwise("or"), "bitwise_xor": _bitwise("xor"),
     "bitwise_not": _bitwise_not, "shift_left": _shift(True), "shift_right": _shift(False),
     "popcount": integer.popcount, "clz": integer.leading_zeros, "isnan": _classify("uno"),
-    "isinf": _classify("oeq"), "isfinite": _classify("olt"), "isnullptr": _is_null,
-    "likely": _first, "assume": _assume, "undef": _undef, "reinterpret": _reinterpret,
+    "isinf": _classify("oeq"), "isfinite": _classify("olt"),
+    "isnullptr": lambda em, expr: em.b.op(f"icmp eq ptr {em.value(expr.args[0])}, null"),
+    "undef": lambda em, expr: "null" if expr.dtype.is_handle else zero(expr.dtype),
+    "likely": _first, "assume": _assume, "reinterpret": _reinterpret,
     "large_uint_imm": _large_uint, "q_multiply_shift": _multiply_shift,
     "if_then_else": lambda em, expr: em.tables.if_then_else(em, expr),
     "call_extern": _extern, "call_pure_extern": _extern, "call_llvm_intrin": _llvm_intrinsic,
     "call_llvm_pure_intrin": _llvm_intrinsic, "address_of": _address_of,
     "tvm_access_ptr": _access_ptr, "vectorlow": _half(False), "vectorhigh": _half(True),
-    "vectorcombine": _combine, "vscale": _vscale, "ret": _ret, "reduce_lanes": _reduce_lanes,
+    "vectorcombine": _combine, "vscale": _vscale, "reduce_lanes": _reduce_lanes,
+    "ret": packed.return_value,
     "call_packed": packed.call_packed, "tvm_call_packed": packed.call_packed,
     "call_cpacked": packed.call_packed, "tvm_call_cpacked": packed.call_packed,
     "tvm_call_trace_packed": packed.call_traced,

@@ -33,18 +33,10 @@ from weft.tir.lowering.building import constant_of
 _I64: Final = DataType("int64")
 
 
-def _int_imm(em: Emitter, expr: IntImm) -> str:
-    return int_constant(expr.value, expr.dtype)
-
-
 def _float_imm(em: Emitter, expr: FloatImm) -> str:
     if expr.dtype.kind == "bfloat":
         return bfloat_constant(expr.value)
     return float_constant(expr.value, llvm_type(expr.dtype))
-
-
-def _string_imm(em: Emitter, expr: StringImm) -> str:
-    return em.context.string(expr.value)
 
 
 def _var(em: Emitter, expr: e.Var) -> str:
@@ -406,7 +398,8 @@ def _load(em: Emitter, expr: BufferLoad) -> str:
 
 
 EXPRESSIONS: Final[dict[type, ExpressionHandler]] = {
-    IntImm: _int_imm, FloatImm: _float_imm, StringImm: _string_imm, e.Var: _var, e.SizeVar: _var,
+    IntImm: lambda em, expr: int_constant(expr.value, expr.dtype), FloatImm: _float_imm,
+    StringImm: lambda em, expr: em.context.string(expr.value), e.Var: _var, e.SizeVar: _var,
     e.Add: _arithmetic("add", "fadd"), e.Sub: _arithmetic("sub", "fsub"),
     e.Mul: _arithmetic("mul", "fmul"), e.Div: _division(False, False),
     e.Mod: _division(False, True), e.FloorDiv: _division(True, False),

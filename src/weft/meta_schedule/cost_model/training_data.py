@@ -120,7 +120,7 @@ def write_data(file: BinaryIO, data: TrainingData, **arrays: NumpyArray[Any]) ->
     """Write groups, and other arrays, as an ``npz`` file without pickles."""
     matrices = [matrix for group in data.values() for matrix in group.features]
     content: dict[str, NumpyArray[Any]] = {
-        "names": _as_bytes(json.dumps(list(data))),
+        "names": np.frombuffer(json.dumps(list(data)).encode(), np.uint8),
         "sizes": np.array([len(group.costs) for group in data.values()], np.int64),
         "rows": np.array([len(matrix) for matrix in matrices], np.int64),
         "features": np.concatenate(matrices) if matrices else np.zeros((0, 1)),
@@ -153,7 +153,3 @@ def _groups(arrays: dict[str, NumpyArray[Any]]) -> TrainingData:
         data[name] = FeatureGroup(name, matrices[begin : begin + size], costs[begin : begin + size])
         begin += size
     return data
-
-
-def _as_bytes(text: str) -> NumpyArray[np.uint8]:
-    return np.frombuffer(text.encode(), np.uint8)

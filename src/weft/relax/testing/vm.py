@@ -11,39 +11,14 @@ from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 from weft.runtime.vm.virtual_machine import VirtualMachine
 
-
-def _add(a: NDArray, b: NDArray) -> NDArray:
-    return array(a.numpy() + b.numpy())
-
-
-def _mul(a: NDArray, b: NDArray) -> NDArray:
-    return array(a.numpy() * b.numpy())
-
-
-def _equal_zero(a: NDArray) -> NDArray:
-    return array(np.all(a.numpy() == 0))
-
-
-def _subtract_one(a: NDArray) -> NDArray:
-    return array(a.numpy() - 1)
-
-
-def _identity(a: NDArray, b: NDArray) -> None:
-    array(a.numpy()).copyto(b)
-
-
-def _tile(a: NDArray, b: NDArray) -> None:
-    array(np.tile(a.numpy(), (1, 2))).copyto(b)
-
-
 FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "move": lambda value: value,
-    "add": _add,
-    "mul": _mul,
-    "equal_zero": _equal_zero,
-    "subtract_one": _subtract_one,
-    "identity": _identity,
-    "tile": _tile,
+    "add": lambda a, b: array(a.numpy() + b.numpy()),
+    "mul": lambda a, b: array(a.numpy() * b.numpy()),
+    "equal_zero": lambda a: array(np.all(a.numpy() == 0)),
+    "subtract_one": lambda a: array(a.numpy() - 1),
+    "identity": lambda a, b: array(a.numpy()).copyto(b),
+    "tile": lambda a, b: array(np.tile(a.numpy(), (1, 2))).copyto(b),
     "add_scalar": lambda a, b: a + b,
     "get_device_id": lambda device: device.device_id,
     "check_if_defined": lambda value: value is not None,

@@ -126,7 +126,7 @@ class Signature:
                 yield parameter, left.pop(parameter.name)
             elif parameter.default is not None:
                 if parameter.tree != ABSENT:
-                    yield parameter, _plain(parameter.default)
+                    yield parameter, rebuild(parameter.default, ())
             else:
                 missing.append(parameter.name)
         if left:
@@ -272,11 +272,6 @@ def _listed(keys: Iterable[object]) -> str:
 
 def _form_error(model: str, where: str, wanted: str, given: str) -> IRTypeError:
     return IRTypeError(f"{model}: argument {where}: expected {wanted}, got {given}")
-
-
-def _plain(tree: Tree) -> object:
-    """The value that a tree of values stands for."""
-    return rebuild(tree, ())
 
 
 def rebuild(tree: Tree, leaves: Sequence[object]) -> Any:

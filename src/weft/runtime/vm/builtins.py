@@ -104,14 +104,6 @@ def _tensor_to_shape(value: NDArray) -> ShapeTuple:
     return ShapeTuple(int(extent) for extent in value.numpy())
 
 
-def _shape_to_tensor(shape: object) -> NDArray:
-    return NDArray(np.array(shape, np.int64))
-
-
-def _copy(value: NDArray) -> NDArray:
-    return NDArray(value.numpy(), value.dtype)
-
-
 def check_limit(function: str, symbol: str, value: int, limit: int) -> None:
     """Refuse a symbol above what memory was planned for."""
     if value > limit:
@@ -137,14 +129,14 @@ BUILTINS: Final[dict[str, Callable[..., object]]] = {
     "alloc_tensor": _alloc_tensor,
     "assert_op": _assert_op,
     "check_limit": check_limit,
-    "copy": _copy,
+    "copy": lambda value: NDArray(value.numpy(), value.dtype),
     "debug_print": _debug_print,
     "identity": lambda value: value,
     "invoke_debug_func": _invoke_debug_func,
     "null_value": lambda: None,
     "print": _print,
     "shape_of": _shape_of,
-    "shape_to_tensor": _shape_to_tensor,
+    "shape_to_tensor": lambda shape: NDArray(np.array(shape, np.int64)),
     "tensor_to_shape": _tensor_to_shape,
     "to_condition": _to_condition,
     "tuple_getitem": _tuple_getitem,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -47,7 +46,7 @@ class ScriptMacro:
             raise IRValueError(f"macro {self.__name__!r} expands itself without end")
         for name, value in bound.arguments.items():
             inner.scopes.define(name, value)
-        inner.visit_body(_body(self.node))
+        inner.visit_body(self.node.body)
         parser.mistakes += inner.mistakes
         return inner.returned[0] if inner.returned else None
 
@@ -71,10 +70,6 @@ def _visible(parser: Parser) -> dict[str, object]:
     for frame in parser.scopes.frames:
         names.update(frame)
     return names
-
-
-def _body(node: ast.FunctionDef) -> list[ast.stmt]:
-    return node.body
 
 
 def make_macro(

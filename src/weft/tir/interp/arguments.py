@@ -33,7 +33,7 @@ def random_arguments(name: str, func: PrimFunc, seed: int, size: int) -> list[Va
     for param in func.params:
         buffer = func.buffer_map.get(param)
         if buffer is None:
-            arguments.append(_scalar(param.dtype, size))
+            arguments.append(param.dtype.numpy.type(size) if param.dtype.is_float else size)
             continue
         shape = tuple([_extent(extent, size) for extent in buffer.shape])
         if math.prod(shape) > MOST_ELEMENTS:
@@ -46,10 +46,6 @@ def _extent(extent: PrimExpr, size: int) -> int:
     values = {var: IntImm(var.dtype, size) for var in collect(extent, Var)}
     known = Analyzer().simplify(substitute(extent, values)) if values else extent
     return known.value if isinstance(known, IntImm) else size
-
-
-def _scalar(dtype: DataType, size: int) -> object:
-    return dtype.numpy.type(size) if dtype.is_float else size
 
 
 def random_values(

@@ -278,22 +278,10 @@ def _either(ranges: Ranges, yes: PrimExpr, no: PrimExpr) -> Interval:
     return min(a, c), max(b, d)
 
 
-def _select(ranges: Ranges, expr: e.Select) -> Interval:
-    return _either(ranges, expr.true_value, expr.false_value)
-
-
-def _cast(ranges: Ranges, expr: e.Cast) -> Interval | None:
-    return ranges.of(expr.value) if expr.value.dtype.is_integral else None
-
-
 def _ramp(ranges: Ranges, expr: e.Ramp) -> Interval:
     (a, b), (c, d) = ranges.of(expr.base), ranges.of(expr.stride)
     last = expr.dtype.lanes - 1
     return a + min(0, c * last), b + max(0, d * last)
-
-
-def _broadcast(ranges: Ranges, expr: e.Broadcast) -> Interval:
-    return ranges.of(expr.value)
 
 
 def _let(ranges: Ranges, expr: e.Let) -> Interval | None:
@@ -321,8 +309,11 @@ def _call(ranges: Ranges, expr: e.Call) -> Interval | None:
 
 _RULES: Final[dict[type, Callable[[Ranges, Any], Interval | None]]] = {
     e.Add: _add, e.Sub: _sub, e.Mul: _mul, e.FloorDiv: _floordiv, e.FloorMod: _floormod,
-    e.Div: _div, e.Mod: _mod, e.Min: _min, e.Max: _max, e.Select: _select, e.Cast: _cast,
-    e.Ramp: _ramp, e.Broadcast: _broadcast, e.Let: _let, e.Call: _call,
+    e.Div: _div, e.Mod: _mod, e.Min: _min, e.Max: _max,
+    e.Select: lambda ranges, expr: _either(ranges, expr.true_value, expr.false_value),
+    e.Cast: lambda ranges, expr: ranges.of(expr.value) if expr.value.dtype.is_integral else None,
+    e.Broadcast: lambda ranges, expr: ranges.of(expr.value),
+    e.Ramp: _ramp, e.Let: _let, e.Call: _call,
 }  # fmt: skip
 """Class of an expression -> the interval of its value before it wraps; None where none is known."""
 

@@ -47,7 +47,7 @@ def with_weights_in_their_layout(func: PrimFunc, skip_ndarray_rewrite: bool = Fa
     body = _Remover(copies, skip_ndarray_rewrite).visit(func.body)
     constants = {constant.buffer_var for constant in collect(func.body, AllocateConst)}
     views: dict[Buffer, Buffer] = {
-        copy.rewritten: _view(copy.rewritten, copy.weight.data)
+        copy.rewritten: copy.rewritten.with_(data=copy.weight.data, name=copy.weight.data.name)
         for copy in copies
         if copy.weight.data in constants
     }
@@ -71,10 +71,6 @@ def _copy_of(block: Block) -> _Copy:
         f"RemoveWeightLayoutRewriteBlock: block {block.name_hint}: expected a copy of a buffer, "
         f"element by element, under the annotation {MARK}"
     )
-
-
-def _view(buffer: Buffer, data: Var) -> Buffer:
-    return buffer.with_(data=data, name=data.name)
 
 
 class _Remover(StmtMutator):

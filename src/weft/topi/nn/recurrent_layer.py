@@ -28,20 +28,8 @@ def _number(value: float, like: PrimExpr) -> PrimExpr:
     return op.const(value, like.dtype)
 
 
-def _relu(x: PrimExpr, _a: float, _b: float) -> PrimExpr:
-    return op.maximum(x, _number(0, x))
-
-
 def _softplus(x: PrimExpr, _a: float, _b: float) -> PrimExpr:
     return op.maximum(x, _number(0, x)) + op.log1p(op.exp(-op.abs(x)))
-
-
-def _leaky(x: PrimExpr, a: float, _b: float) -> PrimExpr:
-    return op.select(x > _number(0, x), x, x * _number(a, x))
-
-
-def _above(x: PrimExpr, a: float, _b: float) -> PrimExpr:
-    return op.select(x > _number(a, x), x, _number(0, x))
 
 
 def _hard_sigmoid(x: PrimExpr, a: float, b: float) -> PrimExpr:
@@ -49,22 +37,18 @@ def _hard_sigmoid(x: PrimExpr, a: float, b: float) -> PrimExpr:
     return op.minimum(op.maximum(line, _number(0, x)), _number(1, x))
 
 
-def _elu(x: PrimExpr, a: float, _b: float) -> PrimExpr:
-    return op.select(x > _number(0, x), x, expm1(x) * _number(a, x))
-
-
 ACTIVATIONS: Final[dict[str, tuple[tuple[float, ...], Callable[..., PrimExpr]]]] = {
     "sigmoid": ((), lambda x, a, b: op.sigmoid(x)),
     "tanh": ((), lambda x, a, b: op.tanh(x)),
-    "relu": ((), _relu),
+    "relu": ((), lambda x, a, b: op.maximum(x, _number(0, x))),
     "softsign": ((), lambda x, a, b: x / (op.abs(x) + _number(1, x))),
     "softplus": ((), _softplus),
     "affine": ((1.0, 0.0), lambda x, a, b: x * _number(a, x) + _number(b, x)),
-    "leakyrelu": ((0.01,), _leaky),
-    "thresholdedrelu": ((1.0,), _above),
+    "leakyrelu": ((0.01,), lambda x, a, b: op.select(x > _number(0, x), x, x * _number(a, x))),
+    "thresholdedrelu": ((1.0,), lambda x, a, b: op.select(x > _number(a, x), x, _number(0, x))),
     "scaledtanh": ((1.0, 1.0), lambda x, a, b: op.tanh(x * _number(b, x)) * _number(a, x)),
     "hardsigmoid": ((0.2, 0.5), _hard_sigmoid),
-    "elu": ((1.0,), _elu),
+    "elu": ((1.0,), lambda x, a, b: op.select(x > _number(0, x), x, expm1(x) * _number(a, x))),
 }
 """Activation -> the defaults of its parameters (alpha, beta), and the function."""
 

@@ -143,7 +143,7 @@ class _Folder(PyExprMutator):
         operands = call.args[1]
         if not isinstance(operands, Tuple) or not _all_constant(operands.fields):
             return call
-        arrays = _arrays(operands)
+        arrays = [expect(arg, Constant).data for arg in operands.fields]
         key = (id(func), str(call.sinfo_args[0]), *map(id, arrays))
         known = self.folded.get(key)
         if known is not None:
@@ -219,10 +219,6 @@ _SHAPES: Final = {
     Op.get("relax.tensor_to_shape"): _tensor_to_shape,
 }
 """Operators between shapes and tensors -> how to fold them; they have no rule of legalisation."""
-
-
-def _arrays(args: Tuple) -> list[NDArray]:
-    return [expect(arg, Constant).data for arg in args.fields]
 
 
 def _all_constant(args: Sequence[RelaxExpr]) -> bool:

@@ -201,7 +201,7 @@ def _solve(
             return index, AxisDomain(need, whole)
         if isinstance(index, FloorDiv) and analyzer.can_prove_greater_equal(index.b, 1):
             need, whole = (_multiplied(part, index.b, analyzer) for part in (need, whole))
-            return _solve(variables, _point(index.a), need, whole, analyzer)
+            return _solve(variables, IntervalSet(index.a, index.a), need, whole, analyzer)
         if isinstance(index, FloorMod):  # instances everywhere have any value of the remainder
             return _axis_below(variables, index.a), UNKNOWN
     if isinstance(index, Mul):
@@ -211,10 +211,6 @@ def _solve(
                 return var, AxisDomain(*parts)
     last = "" if is_point(have, analyzer) else f":{have.max_value} + 1"
     raise Unsolved(f"{index}{last}")
-
-
-def _point(expr: PrimExpr) -> IntervalSet:
-    return IntervalSet(expr, expr)
 
 
 def _axis_below(variables: set[Var], expr: PrimExpr) -> Var:

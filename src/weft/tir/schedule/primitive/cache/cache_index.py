@@ -316,7 +316,7 @@ def _stage(
     axes = [Var(f"v{i}", var.dtype) for i, var in enumerate(used)]
     buffer = _index_buffer(number, expr, [extents[var] for var in used], storage_scope)
     iters = [
-        IterVar(_domain(axis, extents[var]), axis, IterVar.DataPar)
+        IterVar(Range(op.cast(axis.dtype, extents[var])), axis, IterVar.DataPar)
         for var, axis in zip(used, axes, strict=True)
     ]
     value = substitute(expr, dict(zip(used, axes, strict=True)))
@@ -329,10 +329,6 @@ def _stage(
         rng = ranges[var]
         stmt = For(loops[var], rng.min, rng.extent, ForKind.SERIAL, stmt)
     return _Stage(expr, used, buffer, block, stmt)
-
-
-def _domain(axis: Var, extent: PrimExpr) -> Range:
-    return Range(op.cast(axis.dtype, extent))
 
 
 def _index_buffer(

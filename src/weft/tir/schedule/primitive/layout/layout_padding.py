@@ -182,7 +182,7 @@ class _Fill:
     def axes(self, variables: Sequence[Var]) -> list[IterVar]:
         """Data-parallel axes over the new shape."""
         return [
-            IterVar(_whole(var, extent), var, IterVar.DataPar)
+            IterVar(Range.from_min_extent(IntImm(var.dtype, 0), extent), var, IterVar.DataPar)
             for var, extent in zip(variables, self.new.shape, strict=True)
         ]
 
@@ -263,10 +263,6 @@ class _Fill:
         values = [*realize.iter_values[:first], *loops, *realize.iter_values[first + count :]]
         every = [*old[:first], *self.axes(axes), *old[first + count :]]
         return realize.with_(iter_values=values, block=realize.block.with_(iter_vars=every))
-
-
-def _whole(var: Var, extent: PrimExpr) -> Range:
-    return Range.from_min_extent(IntImm(var.dtype, 0), extent)
 
 
 def _has_no_other_effect(body: Stmt, write: Write) -> bool:
