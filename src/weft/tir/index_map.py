@@ -301,13 +301,10 @@ def _substituted(expr: PrimExpr, mapping: Mapping[Var, object]) -> PrimExpr:
     return _Substitute(mapping).visit(expr)
 
 
-def _truncated(a: Indices, b: Indices) -> Indices:
-    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
-
-
 _NUMPY: Final[dict[type, Callable[[Indices, Indices], Indices]]] = {
     Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide,
-    FloorMod: np.mod, Div: _truncated, Mod: np.fmod, Min: np.minimum, Max: np.maximum,
+    FloorMod: np.mod, Mod: np.fmod, Min: np.minimum, Max: np.maximum,
+    Div: lambda a, b: np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)),
 }  # fmt: skip
 
 

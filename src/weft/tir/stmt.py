@@ -323,11 +323,7 @@ def make_region(buffer: Buffer, indices: Sequence[slice | ExprLike]) -> BufferRe
     return BufferRegion(buffer, ranges)
 
 
-def _store(buffer: Buffer, value: object, indices: object, predicate: object = None) -> BufferStore:
-    return BufferStore(buffer, value, indices, predicate)
-
-
-register_statements(store=_store, region=make_region)
+register_statements(store=BufferStore, region=make_region)
 
 
 def pointer_type(dtype: str, scope: str = "global") -> PointerType:

@@ -300,14 +300,10 @@ def infer_masked_scatter(call: Call) -> TensorStructInfo:
     return info
 
 
-def _lower_masked_scatter(bb: Builder, call: Call) -> RelaxExpr:
-    return bb.call_te(topi.masked_scatter, *call.args)
-
-
 @operator(
     "relax.masked_scatter",
     infer_masked_scatter,
-    legalize=_lower_masked_scatter,
+    legalize=lambda bb, call: bb.call_te(topi.masked_scatter, *call.args),
     requires=same_shape(0, 1),
     numpy=reference.masked_scatter,
 )

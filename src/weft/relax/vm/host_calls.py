@@ -132,10 +132,6 @@ def _allocated(builder: HostBody, call: Call, name: str) -> HostValue:
     return builder.allocated(call.struct_info, name)
 
 
-def _reshape(builder: HostBody, call: Call, name: str) -> HostValue:
-    return builder.view(builder.value(call.args[0]), call.struct_info, name)
-
-
 def _nothing(builder: HostBody, call: Call, name: str) -> HostValue:
     return []
 
@@ -267,7 +263,9 @@ HOST_OPERATORS: Final[dict[str, Callable[[HostBody, Call, str], HostValue]]] = {
     "relax.memory.kill_storage": _nothing,
     "relax.memory.kill_tensor": _nothing,
     "relax.print": _print,
-    "relax.reshape": _reshape,
+    "relax.reshape": lambda builder, call, name: builder.view(
+        builder.value(call.args[0]), call.struct_info, name
+    ),
     "relax.shape_of": _shape_of,
     "relax.shape_to_tensor": _shape_to_tensor,
 }

@@ -6,7 +6,7 @@ numpy arrays and torch tensors become NDArrays that share their memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -187,8 +187,7 @@ def _tuple(
     )
 
 
-def _object(value: object, pattern: Sequence[object], symbols: dict[str, int], what: str) -> object:
-    return value
-
-
-_MATCHERS = {"tensor": _tensor, "shape": _shape, "prim": _prim, "tuple": _tuple, "object": _object}
+_MATCHERS: Final[dict[str, Callable[..., object]]] = {
+    "tensor": _tensor, "shape": _shape, "prim": _prim, "tuple": _tuple,
+    "object": lambda value, pattern, symbols, what: value,
+}  # fmt: skip

@@ -85,15 +85,11 @@ def _target_content(target: object) -> object:
     return export() if export is not None else str(target)
 
 
-def _dummy_global_info(_value: object, d: Docsifier) -> ExprDoc:
-    return CallDoc(d.ir("dummy_global_info"))
-
-
 def _device(value: Device, d: Docsifier) -> ExprDoc:
     return CallDoc(d.relax("device"), (LiteralDoc(value.device_type), LiteralDoc(value.device_id)))
 
 
 SPECIAL: Final[dict[str, Callable[[Any, Docsifier], ExprDoc]]] = {
     "Device": _device, "Target": _target, "VDevice": _vdevice,
-    "DummyGlobalInfo": _dummy_global_info,
+    "DummyGlobalInfo": lambda value, d: CallDoc(d.ir("dummy_global_info")),
 }  # fmt: skip

@@ -349,15 +349,11 @@ def _as_int64(value: PrimExpr) -> PrimExpr:
     return value if value.dtype == INT64 else value.astype("int64")
 
 
-def _tensor_arguments(info: Any) -> list[Expr]:
-    return [_number(info.ndim), DataTypeImm(info.dtype)]
-
-
 _CHECKS: Final[dict[type, tuple[str, Callable[[Any], StructInfo], Callable[[Any], list[Expr]]]]] = {
     TensorStructInfo: (
         "check_tensor_info",
         lambda info: TensorStructInfo(None, info.dtype, ndim=info.ndim),
-        _tensor_arguments,
+        lambda info: [_number(info.ndim), DataTypeImm(info.dtype)],
     ),
     ShapeStructInfo: (
         "check_shape_info",
