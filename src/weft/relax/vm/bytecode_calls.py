@@ -184,11 +184,14 @@ def _with_context(builder: Emitter, call: Call, register: int) -> None:
     lower(builder, expect(call.args[1], Tuple).fields, register)
 
 
-def _machine_closure(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
-    captured = [builder.value(arg) for arg in args[1:]]
-    builder.builtin(
-        register, "make_closure", ("value", expect(args[0], GlobalVar).name_hint), *captured
-    )
+def _on_named(name: str) -> Callable[[Emitter, Sequence[RelaxExpr], int], None]:
+    """A builtin of the name of a function of the module, and of further operands."""
+
+    def lower(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
+        operands = [builder.value(arg) for arg in args[1:]]
+        builder.builtin(register, name, ("value", expect(args[0], GlobalVar).name_hint), *operands)
+
+    return lower
 
 
 def _machine_invoke(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
@@ -201,23 +204,17 @@ def _machine_heap(builder: Emitter, args: Sequence[RelaxExpr], register: int) ->
     builder.builtin(register, "alloc_shape_heap", builder.value(args[0]))
 
 
-def _machine_call_tir_dyn(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
-    operands = [builder.value(arg) for arg in args[1:]]
-    builder.builtin(
-        register, "call_tir_dyn", ("value", expect(args[0], GlobalVar).name_hint), *operands
-    )
-
-
 def _call_tir_dyn(builder: Emitter, call: Call, register: int) -> None:
     """``vm.call_tir_dyn(kernel, (args..., shape))``: the extents of the shape are scalars."""
-    _machine_call_tir_dyn(builder, [call.args[0], *expect(call.args[1], Tuple).fields], register)
+    args = [call.args[0], *expect(call.args[1], Tuple).fields]
+    _on_named("call_tir_dyn")(builder, args, register)
 
 
 MACHINE_FUNCTIONS: Final[dict[str, Callable[[Emitter, Sequence[RelaxExpr], int], None]]] = {
     "vm.builtin.alloc_shape_heap": _machine_heap,
-    "vm.builtin.call_tir_dyn": _machine_call_tir_dyn,
+    "vm.builtin.call_tir_dyn": _on_named("call_tir_dyn"),
     "vm.builtin.invoke_closure": _machine_invoke,
-    "vm.builtin.make_closure": _machine_closure,
+    "vm.builtin.make_closure": _on_named("make_closure"),
 }
 """Library functions that need the machine: its functions, its kernels."""
 
@@ -229,18 +226,16 @@ def _plain(name: str) -> Callable[[Emitter, Call, int], None]:
     return lower
 
 
-def _assert(builder: Emitter, call: Call, register: int) -> None:
-    operands = [builder.value(arg) for arg in call.args]
-    if "format" in call.attrs:
-        operands.insert(1, ("value", str(call.attrs["format"])))
-    builder.builtin(register, "assert_op", *operands)
+def _formatted(name: str, place: int) -> Callable[[Emitter, Call, int], None]:
+    """A builtin that takes the format, if there is one, as the operand of that place."""
 
+    def lower(builder: Emitter, call: Call, register: int) -> None:
+        operands = [builder.value(arg) for arg in call.args]
+        if "format" in call.attrs:
+            operands.insert(place, ("value", str(call.attrs["format"])))
+        builder.builtin(register, name, *operands)
 
-def _print(builder: Emitter, call: Call, register: int) -> None:
-    operands = [builder.value(arg) for arg in call.args]
-    if "format" in call.attrs:
-        operands.insert(0, ("value", str(call.attrs["format"])))
-    builder.builtin(register, "print", *operands)
+    return lower
 
 
 def _to_vdevice(builder: Emitter, call: Call, register: int) -> None:
@@ -269,8 +264,8 @@ OPERATORS: Final[dict[str, Callable[[Emitter, Call, int], None]]] = {
     "relax.tensor_to_shape": _plain("tensor_to_shape"),
     "relax.shape_to_tensor": _plain("shape_to_tensor"),
     "relax.null_value": _plain("null_value"),
-    "relax.print": _print,
-    "relax.assert_op": _assert,
+    "relax.print": _formatted("print", 0),
+    "relax.assert_op": _formatted("assert_op", 1),
     "relax.hint_on_device": _hint_on_device,
     "relax.to_vdevice": _to_vdevice,
     "relax.call_builtin_with_ctx": _with_context,

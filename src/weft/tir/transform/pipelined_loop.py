@@ -51,17 +51,13 @@ class _Versions(StmtMutator):
     def number(self, buffer: Buffer) -> PrimExpr:
         return op.floormod(self.loop.loop_var - self.loop.min, buffer.shape[0])
 
-    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
-        load, buffer = self.visit_default(load), self.buffers.get(load.buffer)
+    def visit_BufferLoad(self, access: BufferLoad | BufferStore) -> BufferLoad | BufferStore:
+        access, buffer = self.visit_default(access), self.buffers.get(access.buffer)
         if buffer is None:
-            return load
-        return load.with_(buffer=buffer, indices=Array([self.number(buffer), *load.indices]))
+            return access
+        return access.with_(buffer=buffer, indices=Array([self.number(buffer), *access.indices]))
 
-    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
-        store, buffer = self.visit_default(store), self.buffers.get(store.buffer)
-        if buffer is None:
-            return store
-        return store.with_(buffer=buffer, indices=Array([self.number(buffer), *store.indices]))
+    visit_BufferStore = visit_BufferLoad
 
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
         region, buffer = self.visit_default(region), self.buffers.get(region.buffer)

@@ -25,7 +25,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import FloorDiv, FloorMod
 from weft.tir.function import PrimFunc
 from weft.tir.joined_index import walks
-from weft.tir.stmt import BufferStore, Stmt
+from weft.tir.stmt import BufferStore
 from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 Place = tuple[Buffer, Sequence[PrimExpr]]
@@ -37,15 +37,12 @@ class _Join(StmtMutator):
         self.joined: dict[tuple[Buffer, tuple[int, ...]], Buffer] = {}
         """(buffer, how many of its axes each axis of the other one has) -> that one."""
 
-    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
-        inner: BufferLoad = self.visit_default(load)
+    def visit_BufferLoad(self, access: BufferLoad | BufferStore) -> BufferLoad | BufferStore:
+        inner: BufferLoad | BufferStore = self.visit_default(access)
         place = self.place(inner.buffer, inner.indices)
         return inner if place is None else inner.with_(buffer=place[0], indices=place[1])
 
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        inner: BufferStore = self.visit_default(store)
-        place = self.place(inner.buffer, inner.indices)
-        return inner if place is None else inner.with_(buffer=place[0], indices=place[1])
+    visit_BufferStore = visit_BufferLoad
 
     def place(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> Place | None:
         """The buffer with joined axes and the indices into it; None if no axes can be joined."""
