@@ -9,22 +9,19 @@ are further keys for that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NoReturn
 
 from weft.ir.node import Array
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Doc:
     """The base of docs."""
 
-    __slots__ = ("_paths", "source")
-
-    source: object
-    _paths: Sequence[object] | None
-
-    def __init__(self) -> None:
-        self.source, self._paths = None, None
+    source: object = field(default=None, init=False)
+    _paths: Sequence[object] | None = field(default=None, init=False)
 
     @property
     def source_paths(self) -> Sequence[object]:
@@ -79,72 +76,57 @@ def _slice_doc(index: slice) -> SliceDoc:
     return SliceDoc(index.start, index.stop, index.step)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class LiteralDoc(ExprDoc):
     """None, a bool, an int, a float or a str."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: str | float | bool | None) -> None:
-        self.source, self._paths, self.value = None, None, value
+    value: str | float | bool | None
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class IdDoc(ExprDoc):
     """A name."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.source, self._paths, self.name = None, None, name
+    name: str
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class AttrAccessDoc(ExprDoc):
     """``value.name``."""
 
-    __slots__ = ("name", "value")
-
-    def __init__(self, value: ExprDoc, name: str) -> None:
-        self.source, self._paths, self.value, self.name = None, None, value, name
+    value: ExprDoc
+    name: str
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class IndexDoc(ExprDoc):
     """``value[indices]``."""
 
-    __slots__ = ("indices", "value")
-
-    def __init__(self, value: ExprDoc, indices: Sequence[ExprDoc | SliceDoc]) -> None:
-        self.source, self._paths, self.value, self.indices = None, None, value, indices
+    value: ExprDoc
+    indices: Sequence[ExprDoc | SliceDoc]
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class CallDoc(ExprDoc):
     """``callee(args, key=value)``."""
 
-    __slots__ = ("args", "callee", "kwargs_keys", "kwargs_values")
-
-    def __init__(
-        self,
-        callee: ExprDoc,
-        args: Sequence[ExprDoc] = (),
-        kwargs_keys: Sequence[str] = (),
-        kwargs_values: Sequence[ExprDoc] = (),
-    ) -> None:
-        self.source, self._paths, self.callee, self.args = None, None, callee, args
-        self.kwargs_keys, self.kwargs_values = kwargs_keys, kwargs_values
+    callee: ExprDoc
+    args: Sequence[ExprDoc] = ()
+    kwargs_keys: Sequence[str] = ()
+    kwargs_values: Sequence[ExprDoc] = ()
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class LambdaDoc(ExprDoc):
     """``lambda args: body``."""
 
-    __slots__ = ("args", "body")
-
-    def __init__(self, args: Sequence[IdDoc], body: ExprDoc) -> None:
-        self.source, self._paths, self.args, self.body = None, None, args, body
+    args: Sequence[IdDoc]
+    body: ExprDoc
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class _ElementsDoc(ExprDoc):
-    __slots__ = ("elements",)
-
-    def __init__(self, elements: Sequence[ExprDoc] = ()) -> None:
-        self.source, self._paths, self.elements = None, None, elements
+    elements: Sequence[ExprDoc] = ()
 
 
 class TupleDoc(_ElementsDoc):
@@ -178,15 +160,13 @@ class DictDoc(ExprDoc):
             self.keys, self.values = list(content), list(values)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class SliceDoc(Doc):
     """``start:stop:step`` inside of an index."""
 
-    __slots__ = ("start", "step", "stop")
-
-    def __init__(
-        self, start: ExprDoc | None = None, stop: ExprDoc | None = None, step: ExprDoc | None = None
-    ) -> None:
-        self.source, self._paths, self.start, self.stop, self.step = None, None, start, stop, step
+    start: ExprDoc | None = None
+    stop: ExprDoc | None = None
+    step: ExprDoc | None = None
 
 
 class OperationKind(IntEnum):
@@ -224,30 +204,26 @@ class OperationKind(IntEnum):
     _SpecialEnd = 29
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class OperationDoc(ExprDoc):
     """A unary, binary or conditional operation."""
 
-    __slots__ = ("kind", "operands")
-
-    def __init__(self, kind: OperationKind, operands: Sequence[ExprDoc]) -> None:
-        self.source, self._paths, self.kind, self.operands = None, None, kind, operands
+    kind: OperationKind
+    operands: Sequence[ExprDoc]
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class StmtDoc(Doc):
     """A statement; ``comment`` is printed behind or above it."""
 
-    __slots__ = ("comment",)
-
-    comment: str | None
+    comment: str | None = field(default=None, init=False)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class StmtBlockDoc(Doc):
     """Several statements."""
 
-    __slots__ = ("stmts",)
-
-    def __init__(self, stmts: Sequence[Doc]) -> None:
-        self.source, self._paths, self.stmts = None, None, stmts
+    stmts: Sequence[Doc]
 
 
 class AssignDoc(StmtDoc):
@@ -281,24 +257,21 @@ class IfDoc(StmtDoc):
         self.else_branch = list(else_branch or ())
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class WhileDoc(StmtDoc):
     """``while predicate: ...``."""
 
-    __slots__ = ("body", "predicate")
-
-    def __init__(self, predicate: ExprDoc, body: Sequence[Doc]) -> None:
-        self.source, self._paths, self.comment = None, None, None
-        self.predicate, self.body = predicate, body
+    predicate: ExprDoc
+    body: Sequence[Doc]
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ForDoc(StmtDoc):
     """``for lhs in rhs: ...``."""
 
-    __slots__ = ("body", "lhs", "rhs")
-
-    def __init__(self, lhs: ExprDoc, rhs: ExprDoc, body: Sequence[Doc]) -> None:
-        self.source, self._paths, self.comment = None, None, None
-        self.lhs, self.rhs, self.body = lhs, rhs, body
+    lhs: ExprDoc
+    rhs: ExprDoc
+    body: Sequence[Doc]
 
 
 class ScopeDoc(StmtDoc):
@@ -312,71 +285,53 @@ class ScopeDoc(StmtDoc):
         self.lhs, self.rhs, self.body = lhs, rhs, body
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ExprStmtDoc(StmtDoc):
     """An expression as a statement."""
 
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: ExprDoc) -> None:
-        self.source, self._paths, self.comment, self.expr = None, None, None, expr
+    expr: ExprDoc
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class AssertDoc(StmtDoc):
     """``assert test, msg``."""
 
-    __slots__ = ("msg", "test")
-
-    def __init__(self, test: ExprDoc, msg: ExprDoc | None = None) -> None:
-        self.source, self._paths, self.comment = None, None, None
-        self.test, self.msg = test, msg
+    test: ExprDoc
+    msg: ExprDoc | None = None
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ReturnDoc(StmtDoc):
     """``return value``."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: ExprDoc) -> None:
-        self.source, self._paths, self.comment, self.value = None, None, None, value
+    value: ExprDoc
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class FunctionDoc(StmtDoc):
     """A function definition."""
 
-    __slots__ = ("args", "body", "decorators", "name", "return_type")
-
-    def __init__(
-        self,
-        name: IdDoc,
-        args: Sequence[AssignDoc],
-        decorators: Sequence[ExprDoc] = (),
-        return_type: ExprDoc | None = None,
-        body: Sequence[Doc] = (),
-    ) -> None:
-        self.source, self._paths, self.comment = None, None, None
-        self.name, self.args, self.decorators = name, args, decorators
-        self.return_type, self.body = return_type, body
+    name: IdDoc
+    args: Sequence[AssignDoc]
+    decorators: Sequence[ExprDoc] = ()
+    return_type: ExprDoc | None = None
+    body: Sequence[Doc] = ()
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ClassDoc(StmtDoc):
     """A class definition."""
 
-    __slots__ = ("body", "decorators", "name")
-
-    def __init__(
-        self, name: IdDoc, decorators: Sequence[ExprDoc] = (), body: Sequence[Doc] = ()
-    ) -> None:
-        self.source, self._paths, self.comment = None, None, None
-        self.name, self.decorators, self.body = name, decorators, body
+    name: IdDoc
+    decorators: Sequence[ExprDoc] = ()
+    body: Sequence[Doc] = ()
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class CommentDoc(StmtDoc):
     """Lines of comment; an empty one is an empty line."""
 
-    __slots__ = ()
-
-    def __init__(self, comment: str) -> None:
-        self.source, self._paths, self.comment = None, None, comment
+    comment: str
 
 
 class DocStringDoc(StmtDoc):
