@@ -21,13 +21,7 @@ from weft.runtime.device_api import CPU_TYPE, Memory
 from weft.runtime.memory.allocation import ALIGNMENT, aligned_empty, data_address
 from weft.runtime.memory.dlpack import export_capsule, import_array
 from weft.support.dtype import DataType, to_numpy_dtype
-from weft.support.errors import (
-    IRIndexError,
-    IRTypeError,
-    IRValueError,
-    UnsupportedError,
-    wrong_type,
-)
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError, UnsupportedError
 
 Array = np.ndarray
 Allocate = Callable[[tuple[int, ...], np.dtype, int], tuple[Array, int]]
@@ -169,7 +163,7 @@ class NDArray:
         if isinstance(target, Device):
             there = empty(self.shape, self.dtype, target, mem_scope)
             return _copied(there, self) if self._compact else there.copyfrom(self)
-        raise wrong_type("copyto: expected an NDArray or a Device", target)
+        raise IRTypeError(f"copyto: expected an NDArray or a Device, got {type(target).__name__}")
 
     def same_as(self, other: object) -> bool:
         """Whether both names mean one object."""
@@ -464,7 +458,7 @@ def from_dlpack(dltensor: object) -> NDArray:
 def numpyasarray(np_data: Array) -> NDArray:
     """An NDArray on the memory of a numpy array, without a copy where it is writable."""
     if not isinstance(np_data, np.ndarray):
-        raise wrong_type("expected a numpy array", np_data)
+        raise IRTypeError(f"expected a numpy array, got {type(np_data).__name__}")
     return NDArray(np_data) if np_data.flags.writeable else array(np_data)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.tir.function import PrimFunc
@@ -30,14 +31,14 @@ def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[PrimFunc,
                     vi = T.axis.reduce(4, i)
                     C[0] = C[0] + T.cast(A[vi], dtype_c) * T.cast(B[vi], dtype_c)
 
-    def product(left: Any, right: Any) -> Any:
+    def product(left: PrimExpr, right: PrimExpr) -> Any:
         return T.call_pure_extern(dtype_c, "__dp4a", left, right, T.cast(0, dtype_c))
 
     return desc, dp4a_impl(dtype_a, dtype_b, dtype_c, product)
 
 
 def dp4a_impl(
-    dtype_a: str, dtype_b: str, dtype_c: str, product: Callable[[Any, Any], Any]
+    dtype_a: str, dtype_b: str, dtype_c: str, product: Callable[[PrimExpr, PrimExpr], Any]
 ) -> PrimFunc:
     """The implementation by ``product`` of four numbers of A and of B."""
 

@@ -10,14 +10,16 @@ from functools import partial
 from typing import Any, Final
 
 from weft.backends.cpu.tensor_intrin.dot_product import register_dot_product
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
+from weft.tir.buffer import Buffer
 
 LANES: Final = 32
 """How many sums of 32 bits one vector has."""
 
 
 def _by_instruction(
-    instruction: str, kind: str, is_vector_first: bool, sums: Any, few: Any, b: Any
+    instruction: str, kind: str, is_vector_first: bool, sums: PrimExpr, few: PrimExpr, b: Buffer
 ) -> Any:
     """The dot products by one instruction; ``kind`` is the vector type of all of B.
 

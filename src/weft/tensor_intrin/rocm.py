@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
 from weft.tensor_intrin.dot_product_common import dp4a_impl, get_dp4a_intrin
 from weft.tir.function import PrimFunc
@@ -14,7 +15,7 @@ from weft.tir.tensor_intrinsic import TensorIntrin
 
 
 def _sdot4() -> tuple[PrimFunc, PrimFunc]:
-    def product(left: Any, right: Any) -> Any:
+    def product(left: PrimExpr, right: PrimExpr) -> Any:
         packed = [T.reinterpret("int32", four) for four in (left, right)]
         return T.call_llvm_pure_intrin(
             "int32", "llvm.amdgcn.sdot4", T.uint32(4), *packed, T.int32(0), T.bool(True)

@@ -10,7 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from weft.backends.cpu.tensor_intrin.dot_product import register_dot_product
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
+from weft.tir.buffer import Buffer
 
 BYTES: Final = 4
 """How many products one dot product adds up."""
@@ -18,7 +20,9 @@ ROWS: Final = 4
 """How many dot products one vector has."""
 
 
-def _by_extension(operand: str, result: str, instruction: str, sums: Any, four: Any, b: Any) -> Any:
+def _by_extension(
+    operand: str, result: str, instruction: str, sums: PrimExpr, four: PrimExpr, b: Buffer
+) -> Any:
     """The four dot products by one ``sdot`` or ``udot``, of the extension ``dotprod``."""
     packed = f"{operand}x{ROWS * BYTES}"
     left = T.reinterpret(packed, T.broadcast(four, ROWS))
@@ -26,7 +30,7 @@ def _by_extension(operand: str, result: str, instruction: str, sums: Any, four: 
     return T.call_llvm_pure_intrin(kind, instruction, T.uint32(3), sums, left, b.vload([0], packed))
 
 
-def _by_products(sums: Any, four: Any, b: Any) -> Any:
+def _by_products(sums: PrimExpr, four: PrimExpr, b: Buffer) -> Any:
     """The four dot products of signed bytes by instructions that every such processor has.
 
     ``smull`` gives eight products as int16, ``saddlp`` their sums in pairs as int32, ``addp`` the

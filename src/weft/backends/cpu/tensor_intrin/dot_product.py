@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
+from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.tensor_intrinsic import TensorIntrin
 
-Add: TypeAlias = Callable[[Any, Any, Any], Any]
+Add: TypeAlias = Callable[[PrimExpr, PrimExpr, Buffer], Any]
 """(the sums so far, all numbers of A as one scalar, B in a row) -> the sums with the products."""
 
 

@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any, Final
 
 from weft.backends.cpu.tensor_intrin.dot_product import register_dot_product
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
+from weft.tir.buffer import Buffer
 
 BYTES: Final = 4
 """How many products one dot product adds up."""
 
 
-def _by_vnni(sums: Any, four: Any, b: Any) -> Any:
+def _by_vnni(sums: PrimExpr, four: PrimExpr, b: Buffer) -> Any:
     """The sixteen dot products by one ``vpdpbusd``."""
     left, right = T.broadcast(four, 16), T.reinterpret("int32x16", b.vload([0], "int8x64"))
     return T.call_llvm_pure_intrin(
@@ -25,7 +27,7 @@ def _by_vnni(sums: Any, four: Any, b: Any) -> Any:
     )
 
 
-def _by_pairs(rows: int, multiply_add: str, sums: Any, four: Any, b: Any) -> Any:
+def _by_pairs(rows: int, multiply_add: str, sums: PrimExpr, four: PrimExpr, b: Buffer) -> Any:
     """The dot products by two ``vpmaddwd``: of the even bytes as int16, and of the odd ones."""
     halves = 2 * rows
     signed = f"int16x{halves}"
