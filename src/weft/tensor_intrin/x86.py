@@ -6,7 +6,6 @@ _NAMES = {
     **dict.fromkeys(
         (
             "AVX2_DOT_8x4_INTRIN", "AVX512_DOT_16x4_INTRIN", "VNNI_DOT_16x4_INTRIN",
-            "dot_product_desc",
         ),
         "weft.backends.cpu.tensor_intrin.x86",
     ),
@@ -17,5 +16,6 @@ _NAMES = {
         ),
         "weft.backends.cpu.tensor_intrin.x86_functions",
     ),
+    "dot_product_desc": "weft.backends.cpu.tensor_intrin.dot_product",
 }  # fmt: skip
 __getattr__, __dir__ = module_getattr(__name__, _NAMES)
