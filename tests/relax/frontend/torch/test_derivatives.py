@@ -89,6 +89,28 @@ def test_distances_of_any_number_of_points():
         torch.testing.assert_close(compiled(x, y), expected)
 
 
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "use_mm_for_euclid_dist_if_necessary",
+        "use_mm_for_euclid_dist",
+        "donot_use_mm_for_euclid_dist",
+    ],
+)
+@pytest.mark.parametrize(("p", "rows"), [(2.0, 7), (2.0, 33), (1.0, 33)])
+def test_distances_in_a_program_that_assigns_elements(p, rows, mode):
+    class Near(nn.Module):
+        def forward(self, x, y):
+            distances = torch.cdist(x, y, p, mode)
+            numbers = torch.arange(y.shape[-2]).expand(distances.shape).clone()
+            numbers[distances > 1.5] = -1
+            return distances, numbers
+
+    x, y = torch.randn(2, 1, rows, 3), torch.randn(3, 5, 3)
+    compiled = weft.compile(Near(), (x, y), cache=False)
+    torch.testing.assert_close(compiled(x, y), Near()(x, y))
+
+
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, math.inf])
 def test_derivatives_of_distances(p):
     class Pull(nn.Module):

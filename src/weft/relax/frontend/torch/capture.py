@@ -72,6 +72,11 @@ _DYNAMIC: Final = (
     "check the example inputs and dynamic_shapes: a tuple like the arguments, or a dict by their "
     "names, of {axis: torch.export.Dim(name)}"
 )
+_OTHER_SIZES: Final = (
+    "the model does something else for other sizes: give the axis a range (Dim(name, min=, max=)) "
+    "or a divisor (4 * Dim(name)) with which this holds, or leave it out of dynamic_shapes and "
+    "compile once for each size"
+)
 _RESULTS: Final = (
     "return tensors, in tuples, lists and dicts; of a cache of keys and values, "
     "model.config.use_cache = False rids the results"
@@ -337,7 +342,7 @@ def _advice(kind: str, text: str, dynamic: bool, is_within: bool) -> str:
     if is_within and kind in _IN_TRACES:
         return f"{_RUN}; {_UNTRACEABLE}"
     if dynamic:
-        return _DYNAMIC
+        return _OTHER_SIZES if "generated guard" in text else _DYNAMIC
     if kind == "TypeError" and "argument" in text:
         return _INPUTS
     return _RUN

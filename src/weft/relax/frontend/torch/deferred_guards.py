@@ -17,7 +17,7 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ _SYMBOLIC: Final = Arithmetic(
         ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
         ast.And: tir_op.logical_and, ast.Or: tir_op.logical_or,
     },
-    {"min": tir_op.minimum, "max": tir_op.maximum},
+    {"min": tir_op.minimum, "max": tir_op.maximum, "not": tir_op.logical_not},
     {"math.ceil": tir_op.ceildiv, "math.floor": tir_op.floordiv},
 )  # fmt: skip
 _OF_INTEGERS: Final = Arithmetic(
@@ -81,7 +81,7 @@ _OF_INTEGERS: Final = Arithmetic(
     },
     {
         "min": min, "max": max, "round": round, "torch.sym_float": float, "math.ceil": math.ceil,
-        "math.floor": math.floor, "math.trunc": math.trunc,
+        "math.floor": math.floor, "math.trunc": math.trunc, "not": operator.not_,
     },
     {},
 )  # fmt: skip
@@ -103,35 +103,52 @@ def may_be_ignored(report: str) -> bool:
     (True, False)
     """
     complaints = _COMPLAINT.findall(report)
-    return bool(complaints) and all(_is_about_one(item) or _is_proved(item) for item in complaints)
+    about_one = {item: guard for item in complaints if (guard := _about_one(item)) is not None}
+    others = [item for item in complaints if item not in about_one]
+    given = list(about_one.values())
+    return bool(complaints) and all(_is_proved(item, given) for item in others)
 
 
-def _is_about_one(complaint: str) -> bool:
-    """Whether the guard is ``extent != 1`` (or 0) of an extent that few sizes have."""
+def _about_one(complaint: str) -> tuple[str, ast.expr] | None:
+    """(the size, the guard) if that is ``extent != 1`` (or 0) of an extent that few sizes have."""
     parts = _GUARD.match(complaint)
     text = "" if parts is None else _SIZE.sub("size", parts["guard"])
     try:
         guard = ast.parse(text, mode="eval").body
         _expression(guard, {"size": Var("size", "int64")}, _SYMBOLIC)
     except (SyntaxError, KeyError, TVMError):
-        return False
+        return None
     match guard:
         case ast.Compare(left, [ast.NotEq()], [ast.Constant(value=0 | 1)]):
-            return not any(isinstance(node, ast.Mod) for node in ast.walk(left))
-    return False
+            is_cyclic = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod)
+            if not is_cyclic:
+                sizes = set() if parts is None else set(_SIZE.findall(parts["guard"]))
+                return (sizes.pop() if len(sizes) == 1 else "", guard)
+    return None
 
 
-def _is_proved(complaint: str) -> bool:
+def _says(guard: ast.expr, size: int) -> bool:
+    """Whether a guard of ``size`` holds for one size."""
+    try:
+        return bool(_expression(guard, {"size": size}, _OF_INTEGERS))
+    except ZeroDivisionError:
+        return False
+
+
+def _is_proved(complaint: str, given: Sequence[tuple[str, ast.expr]]) -> bool:
+    """Whether a guard holds for all sizes, at least where those in ``given`` hold."""
     parts = _GUARD.match(complaint)
     limits = None if parts is None else _LIMIT.match(parts["range"])
     if parts is None or limits is None:
         return False
     low, high = (None if limit is None else int(limit) for limit in limits.groups())
     low = ASSUMED_LEAST if low is None else low
-    return _holds_for_each(parts, low, high) or _is_proved_by_rules(parts, low, high)
+    return _holds_for_each(parts, low, high, given) or _is_proved_by_rules(parts, low, high)
 
 
-def _holds_for_each(parts: re.Match[str], low: int, high: int | None) -> bool:
+def _holds_for_each(
+    parts: re.Match[str], low: int, high: int | None, given: Sequence[tuple[str, ast.expr]]
+) -> bool:
     """Whether the guard is of one size, and holds for each value, of many for the smallest."""
     if set(_SIZE.findall(parts["guard"])) != {parts["size"]}:
         return False
@@ -139,8 +156,10 @@ def _holds_for_each(parts: re.Match[str], low: int, high: int | None) -> bool:
     try:
         guard = ast.parse(_SIZE.sub("size", parts["guard"]), mode="eval").body
         sizes = range(low, most if high is None else min(high + 1, most))
-        return all(_expression(guard, {"size": size}, _OF_INTEGERS) for size in sizes)
-    except (SyntaxError, KeyError, ZeroDivisionError):
+        fails = (size for size in sizes if not _says(guard, size))
+        assumed = [other for name, other in given if name == parts["size"]]
+        return not any(all(_says(other, size) for other in assumed) for size in fails)
+    except (SyntaxError, KeyError):
         return False
 
 
@@ -171,6 +190,8 @@ def _expression(node: ast.expr, names: Mapping[str, Number], arithmetic: Arithme
             return names[name]
         case ast.UnaryOp(ast.USub(), operand):
             return -_expression(operand, names, arithmetic)
+        case ast.UnaryOp(ast.Not(), operand):
+            return arithmetic.functions["not"](_expression(operand, names, arithmetic))
         case ast.BinOp(left, operation, right) | ast.Compare(left, [operation], [right]):
             operate = arithmetic.operations[type(operation)]
             return operate(*(_expression(side, names, arithmetic) for side in (left, right)))

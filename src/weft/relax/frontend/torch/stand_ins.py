@@ -14,6 +14,7 @@ from weft.relax.frontend.torch import (
     longformer,
     one_hot,
     packed_sequences,
+    short_spectra,
     symbolic_numbers,
 )
 
@@ -50,9 +51,14 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     *(("math", "", name, symbolic_numbers.of_symbols(name)) for name in symbolic_numbers.UNARY),
     ("math", "", "sqrt", symbolic_numbers.sqrt),
     ("math", "", "log", symbolic_numbers.log),
+    ("torch", "SymInt", "__divmod__", symbolic_numbers.divide),
+    ("torch", "SymInt", "__rdivmod__", symbolic_numbers.divide_number),
+    ("torch", "SymInt", "__floordiv__", symbolic_numbers.floor_divided),
+    ("torch", "SymFloat", "__round__", symbolic_numbers.rounded),
     ("torch", "", "linspace", symbolic_numbers.linspace),
     ("torch.fft", "", "fftfreq", symbolic_numbers.fftfreq),
     ("torch.fft", "", "rfftfreq", symbolic_numbers.rfftfreq),
+    ("torch", "", "istft", short_spectra.istft),
     ("torch", "", "as_tensor", symbolic_numbers.as_tensor),
     ("torch", "Tensor", "new_tensor", symbolic_numbers.new_tensor),
     (_PACKING, "", "pack_padded_sequence", packed_sequences.pack_padded_sequence),
@@ -62,6 +68,8 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_RECURRENT, "RNN", "forward", packed_sequences.plain),
 )
 """(module, class or "", name, what stands for it)."""
+_MISSING: Final = ("__divmod__", "__rdivmod__")
+"""Methods that torch's classes lack."""
 
 
 @contextmanager
@@ -76,7 +84,7 @@ def stand_ins() -> Iterator[None]:
         home: object = sys.modules.get(module)
         home = getattr(home, owner, None) if owner else home
         original = getattr(home, name, None)
-        if original is not None and owner:
+        if home is not None and owner and (original is not None or name in _MISSING):
             places.append((home, name, stand_in))
         elif original is not None:
             functions[id(original)] = stand_in

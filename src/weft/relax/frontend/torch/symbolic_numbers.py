@@ -10,9 +10,14 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+import sympy
 import torch
 
+from weft.relax.frontend.torch.symbols import quotient_of
+
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat)
+_floor_divided: Final = torch.SymInt.__floordiv__
+_round: Final = torch.SymFloat.__round__
 _sqrt: Final = math.sqrt
 _log: Final = math.log
 _linspace: Final = torch.linspace
@@ -44,6 +49,45 @@ def log(x: Any, /, *base: Any) -> Any:
     if not isinstance(x, _SYMBOLS):
         return _log(x, *base)
     return _computed(torch.log, x) / (_log(*base) if base else 1.0)
+
+
+def divide(self: Any, other: Any, /) -> tuple[Any, Any]:
+    """``divmod`` of a symbol by a number or a symbol."""
+    return self // other, self % other
+
+
+def divide_number(self: Any, number: Any, /) -> tuple[Any, Any]:
+    """``divmod`` of a number by a symbol."""
+    return number // self, number % self
+
+
+def rounded(self: Any, digits: Any = None, /) -> Any:
+    """``round`` of a symbol; of a quotient of integers by functions of integers.
+
+    torch cannot write down what it takes for granted of its own function for this.
+    """
+    parts = None if digits is not None else quotient_of(self.node.expr)
+    if parts is None:
+        return _round(self) if digits is None else _round(self, digits)
+    number, divisor = (_symbol(self, part) for part in parts)
+    is_odd = number // divisor % 2  # halfway between two numbers the even one
+    return (2 * number + divisor - 1 + is_odd) // (2 * divisor)
+
+
+def _symbol(like: Any, value: sympy.Basic) -> Any:
+    """An integer of torch for an expression of the symbols that ``like`` is made of."""
+    if value.is_Integer:
+        return int(value)
+    shapes = like.node.shape_env
+    known = value.xreplace(shapes.backed_var_to_val)
+    return shapes.create_symintnode(value, hint=int(known) if known.is_Integer else None)
+
+
+def floor_divided(self: Any, other: Any, /) -> Any:
+    """``//`` of a symbol: of ``-n``, whose guards torch fails to report, without a minus."""
+    if type(other) is int and other > 0 and (-self.node.expr).is_nonnegative:
+        return -_floor_divided(-self + (other - 1), other)
+    return _floor_divided(self, other)
 
 
 def _computed(function: Callable[[torch.Tensor], torch.Tensor], x: Any) -> Any:

@@ -115,7 +115,7 @@ def rounded_quotient(value: sympy.Basic) -> tuple[Function, Sequence[sympy.Basic
     may be negative and is truncated.
     """
     divide = QUOTIENTS.get(type(value).__name__)
-    parts = None if divide is None else _quotient(value.args[0])
+    parts = None if divide is None else quotient_of(value.args[0])
     if divide is None or parts is None:
         return None
     is_positive = parts[0].is_nonnegative is True and parts[1].is_positive is True
@@ -124,7 +124,7 @@ def rounded_quotient(value: sympy.Basic) -> tuple[Function, Sequence[sympy.Basic
     return divide, parts
 
 
-def _quotient(value: sympy.Basic) -> Sequence[sympy.Basic] | None:
+def quotient_of(value: sympy.Basic) -> Sequence[sympy.Basic] | None:
     """The integers that a float is the exact quotient of."""
     if type(value).__name__ == "IntTrueDiv":
         return list(value.args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -88,6 +89,11 @@ def _combined(
 
 # Distances
 
+_FEW: Final = 25
+_ALWAYS, _NEVER = 1, 2
+"""PyTorch's modes: whether a product of matrices gives Euclidean distances. None and 0 mean where
+one side has more than a few rows."""
+
 
 def norm(context: Context, difference: Expr, p: float) -> Expr:
     """The p-norm along the last dimension."""
@@ -112,6 +118,28 @@ def cdist(context: Context, x1: Expr, x2: Expr, p: float, compute_mode: int | No
     rows = op.expand_dims(x1, context.rank(x1) - 1)
     columns = op.expand_dims(x2, context.rank(x2) - 2)
     return norm(context, context.emit(op.subtract(rows, columns)), p)
+
+
+@converter("aten.cdist.default")
+def distances(
+    context: Context, x1: Expr, x2: Expr, p: float = 2.0, compute_mode: int | None = None
+) -> Expr:
+    """As ``cdist``; of many rows by a product of matrices where PyTorch does so, too."""
+    is_many = any(isinstance(n, int) and n > _FEW for n in context.shape[-2:])
+    if p != 2 or compute_mode == _NEVER or not (is_many or compute_mode == _ALWAYS):
+        return cdist(context, x1, x2, p)
+    lengths = [op.sum(op.multiply(item, item), [-1], keepdims=True) for item in (x1, x2)]
+    flipped = [_flipped(context, item) for item in (lengths[1], x2)]
+    product = op.multiply(op.matmul(x1, flipped[1]), context.operand(-2, context.dtype))
+    square = op.add(op.add(product, lengths[0]), flipped[0])
+    return op.sqrt(op.maximum(square, context.operand(0, context.dtype)))
+
+
+def _flipped(context: Context, matrices: Expr) -> Expr:
+    """The matrices transposed."""
+    matrices = context.emit(matrices)
+    *batch, rows, columns = range(context.rank(matrices))
+    return op.permute_dims(matrices, [*batch, columns, rows])
 
 
 @converter("aten._pdist_forward.default")

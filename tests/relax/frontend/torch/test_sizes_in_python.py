@@ -1,0 +1,100 @@
+"""Python's functions of symbolic sizes, and torch's that take them for plain numbers."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+
+BATCH, LENGTH = torch.export.Dim("batch", min=2, max=64), torch.export.Dim("length", max=512)
+
+
+class Applies(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def assert_equal_at(function, sizes, length=LENGTH):
+    model = Applies(function)
+    shapes = ({0: BATCH, 1: length},)
+    example = (torch.randn(*sizes[0]),)
+    compiled = weft.compile(model, example, dynamic_shapes=shapes, cache=False)
+    for size in sizes:
+        x = torch.randn(*size)
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+PARTS = {
+    "a rounded half": lambda n: round(n / 2),
+    "a rounded multiple": lambda n: round(n * 0.75),
+    "a quotient": lambda n: divmod(n, 3)[0],
+    "a negative floor": lambda n: -(-n // 4),
+    "a ceiling": lambda n: math.ceil(n / 4),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_the_length(name):
+    def part(x):
+        return x[:, : PARTS[name](x.shape[1])] * 2
+
+    length = torch.export.Dim("length", min=8, max=512)
+    assert_equal_at(part, [(2, 11), (3, 12), (2, 13), (5, 14), (2, 34)], length)
+
+
+def test_a_remainder_of_the_length():
+    def padded(x):
+        return torch.nn.functional.pad(x, (0, divmod(x.shape[1], 5)[1]))
+
+    assert_equal_at(padded, [(2, 11), (3, 12), (2, 2)])
+
+
+@pytest.mark.parametrize(("width", "more"), [(64, 0), (48, 0), (64, 20)])
+def test_a_spectrum_back_to_any_length(width, more):
+    window = torch.hann_window(width)
+    options = {"n_fft": 64, "hop_length": 16, "win_length": width, "window": window}
+
+    def filtered(x):
+        spectrum = torch.stft(x, **options, return_complex=True) * 0.7
+        return torch.istft(spectrum, **options, length=x.shape[1] - 20 + more)
+
+    length = torch.export.Dim("length", min=200, max=5000)
+    assert_equal_at(filtered, [(2, 400), (3, 517), (2, 200)], length)
+
+
+def test_one_signal_of_normalized_spectra_without_padding():
+    options = {
+        "n_fft": 16, "hop_length": 4, "normalized": True, "center": False, "window": torch.ones(16),
+    }  # fmt: skip
+
+    def filtered(x):
+        spectrum = torch.stft(x[0], **options, return_complex=True)
+        return torch.istft(spectrum, **options, length=x.shape[1] // 4 * 4)
+
+    length = torch.export.Dim("length", min=40, max=500)
+    assert_equal_at(filtered, [(2, 100), (3, 57)], length)
+
+
+def test_a_size_of_which_the_model_trims_what_is_left():
+    """Where nothing is left, the model skips the trimming, and so each call checks the length."""
+
+    def trimmed(x):
+        padded = torch.nn.functional.pad(x, (0, 8))
+        more = padded.shape[1] - 3 * math.ceil(x.shape[1] / 3)
+        return padded[:, more // 2 : -(more - more // 2)] if more else padded
+
+    assert_equal_at(trimmed, [(2, 11), (3, 12), (2, 13)])
+
+
+def test_the_error_says_what_to_do_where_a_model_branches_on_a_size():
+    def branch(x):
+        return x * 2 if x.shape[1] % 4 == 0 else x
+
+    with pytest.raises(weft.TVMError, match=r"a divisor \(4 \* Dim\(name\)\)"):
+        assert_equal_at(branch, [(2, 12)])
