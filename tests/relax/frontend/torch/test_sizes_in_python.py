@@ -92,9 +92,31 @@ def test_a_size_of_which_the_model_trims_what_is_left():
     assert_equal_at(trimmed, [(2, 11), (3, 12), (2, 13)])
 
 
+CHUNKS = {
+    "cut off": lambda x: x[:, : x.shape[1] - x.shape[1] % 5] * 2,
+    "padded and cut back": lambda x: (
+        (
+            torch.nn.functional.pad(x, (0, (8 - x.shape[1] % 8) % 8))
+            .reshape(x.shape[0], -1, 8)
+            .cumsum(-1)
+            .reshape(x.shape[0], -1)[:, : x.shape[1]]
+        )
+        + x
+    ),
+}
+
+
+@pytest.mark.parametrize("first", [11, 40])
+@pytest.mark.parametrize("name", CHUNKS)
+def test_whole_chunks(name, first):
+    """Of lengths at which nothing is padded or cut off, too, whatever the example has."""
+    length = torch.export.Dim("length", min=8, max=512)
+    assert_equal_at(CHUNKS[name], [(2, first), (3, 10), (2, 16), (5, 33)], length)
+
+
 def test_the_error_says_what_to_do_where_a_model_branches_on_a_size():
     def branch(x):
-        return x * 2 if x.shape[1] % 4 == 0 else x
+        return x * 2 if x.shape[1] % 4 == 0 else x + 1
 
     with pytest.raises(weft.TVMError, match=r"a divisor \(4 \* Dim\(name\)\)"):
         assert_equal_at(branch, [(2, 12)])

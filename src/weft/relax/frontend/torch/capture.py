@@ -22,6 +22,7 @@ import sympy
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
 from torch.export.graph_signature import InputKind
+from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from weft.relax.frontend.torch.assigned_data import assigned_data
@@ -98,6 +99,8 @@ _IGNORES_GUARDS: Final = "prefer_deferred_runtime_asserts_over_guards"
 """A parameter of ``torch.export.export``, which releases before 2.8 lack."""
 
 
+_GENERAL: Final = "backed_size_oblivious"
+"""A setting of torch's, which releases before 2.7 lack."""
 _LOST: Final = "fake tensor in the exported program constant's list"
 """What torch.export says where a tensor came from a call that it does not trace."""
 
@@ -237,7 +240,27 @@ def _exported_by(
 def _deferring_guards(
     export: Callable[..., torch.export.ExportedProgram],
 ) -> torch.export.ExportedProgram:
-    """The exported program; torch need not look at guards that hold or become checks."""
+    """The exported program; torch need not look at guards that hold or become checks.
+
+    Where others remain, torch is asked for a trace that takes the general way wherever it may ask
+    which of two ways is shorter at the sizes of the example: whether padding was cut off.
+    """
+    try:
+        return _without_proved_guards(export)
+    except UserError as error:
+        if not _is_of_sizes(error) or not hasattr(symbolic_config, _GENERAL):
+            raise
+        try:
+            with symbolic_config.patch({_GENERAL: True}):
+                return _without_proved_guards(export)
+        except Exception:  # noqa: BLE001 - the first error says what to do
+            raise error from None
+
+
+def _without_proved_guards(
+    export: Callable[..., torch.export.ExportedProgram],
+) -> torch.export.ExportedProgram:
+    """The exported program, if all guards hold for all sizes or become checks."""
     try:
         return export()
     except UserError as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import math
 import operator
 import re
@@ -88,7 +89,7 @@ _OF_INTEGERS: Final = Arithmetic(
 ASSUMED_LEAST: Final = 2
 """torch lets no guard be about sizes below, and says no lower bound then."""
 _MOST_TRIED: Final = 4096
-"""So many sizes are tried one by one; where there are more, each call is checked, too."""
+"""So many sizes, or combinations of them, are tried one by one; of more, each call is checked."""
 
 
 def may_be_ignored(report: str) -> bool:
@@ -127,10 +128,10 @@ def _about_one(complaint: str) -> tuple[str, ast.expr] | None:
     return None
 
 
-def _says(guard: ast.expr, size: int) -> bool:
-    """Whether a guard of ``size`` holds for one size."""
+def _says(guard: ast.expr, **sizes: int) -> bool:
+    """Whether a guard holds for these sizes."""
     try:
-        return bool(_expression(guard, {"size": size}, _OF_INTEGERS))
+        return bool(_expression(guard, sizes, _OF_INTEGERS))
     except ZeroDivisionError:
         return False
 
@@ -149,24 +150,33 @@ def _is_proved(complaint: str, given: Sequence[tuple[str, ast.expr]]) -> bool:
 def _holds_for_each(
     parts: re.Match[str], low: int, high: int | None, given: Sequence[tuple[str, ast.expr]]
 ) -> bool:
-    """Whether the guard is of one size, and holds for each value, of many for the smallest."""
-    if set(_SIZE.findall(parts["guard"])) != {parts["size"]}:
-        return False
-    most = low + _MOST_TRIED
+    """Whether the guard holds for each value of its sizes, of many for the smallest."""
+    names = {size: f"size{i}" for i, size in enumerate(_sizes_of(parts))}
+    count = int(_MOST_TRIED ** (1 / len(names)))
+    low, most = (low, low + count) if high is None else (low, min(high + 1, low + count))
+    others = [range(ASSUMED_LEAST, ASSUMED_LEAST + count)] * (len(names) - 1)
+    assumed = [other for name, other in given if name == parts["size"]]
     try:
-        guard = ast.parse(_SIZE.sub("size", parts["guard"]), mode="eval").body
-        sizes = range(low, most if high is None else min(high + 1, most))
-        fails = (size for size in sizes if not _says(guard, size))
-        assumed = [other for name, other in given if name == parts["size"]]
-        return not any(all(_says(other, size) for other in assumed) for size in fails)
+        text = _SIZE.sub(lambda size: names[size[0]], parts["guard"])
+        guard = ast.parse(text, mode="eval").body
+        return all(
+            _says(guard, **dict(zip(names.values(), sizes, strict=True)))
+            or not all(_says(other, size=sizes[0]) for other in assumed)
+            for sizes in itertools.product(range(low, most), *others)
+        )
     except (SyntaxError, KeyError):
         return False
+
+
+def _sizes_of(parts: re.Match[str]) -> list[str]:
+    """The sizes in a guard, first the one that the complaint is about."""
+    return list(dict.fromkeys([parts["size"], *_SIZE.findall(parts["guard"])]))
 
 
 def _is_proved_by_rules(parts: re.Match[str], low: int, high: int | None) -> bool:
     analyzer = Analyzer()
     variables: dict[str, Var] = {}
-    for size in dict.fromkeys([parts["size"], *_SIZE.findall(parts["guard"])]):
+    for size in _sizes_of(parts):
         variables[size] = Var(f"size{len(variables)}", "int64")
         analyzer.bind_nonnegative(variables[size])
     variable = variables[parts["size"]]
