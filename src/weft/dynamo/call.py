@@ -10,6 +10,7 @@ from torch import fx
 from weft.driver.build import relax_build
 from weft.driver.pipeline import Pipeline
 from weft.dynamo.layout import layout_of
+from weft.dynamo.views import Views
 from weft.relax.frontend.torch.aten_graph import ImportedGraph, is_token
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.signature import Parameter, Signature
@@ -50,6 +51,7 @@ class GraphCall:
         self._model = CompiledModel(relax_build(imported.mod, target, None, pipeline), signature)
         results = nodes[-1].args[0]
         results = results if isinstance(results, list | tuple) else (results,)
+        self._views = Views(graph_module, results)
         fakes = [item.meta.get("val") if isinstance(item, fx.Node) else None for item in results]
         layouts = [layout_of(fake) if torch.is_tensor(fake) else None for fake in fakes]
         self._laid_out = tuple(
@@ -63,6 +65,7 @@ class GraphCall:
         results = [_joined([parts[i] for i in places]) for places in self._places]
         for index, layout in self._laid_out:
             results[index] = layout.of(results[index])
+        self._views.put_into(results, args)
         return results
 
 
