@@ -120,3 +120,12 @@ def test_the_error_says_what_to_do_where_a_model_branches_on_a_size():
 
     with pytest.raises(weft.TVMError, match=r"a divisor \(4 \* Dim\(name\)\)"):
         assert_equal_at(branch, [(2, 12)])
+
+
+def test_the_error_says_which_line_makes_a_constant_of_a_size():
+    def steps(x):
+        return x * sum(range(x.shape[1]))
+
+    line = r"test_sizes_in_python.py:\d+ in steps: return x \* sum\(range.*\n.*plain number"
+    with pytest.raises(weft.TVMError, match=line):
+        assert_equal_at(steps, [(2, 12)])

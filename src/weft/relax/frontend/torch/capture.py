@@ -12,10 +12,11 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import sympy
@@ -23,6 +24,7 @@ import torch
 from torch._dynamo.exc import UserError, UserErrorType
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental import _config as symbolic_config
+from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from weft.relax.frontend.torch.assigned_data import assigned_data
@@ -77,6 +79,12 @@ _OTHER_SIZES: Final = (
     "the model does something else for other sizes: give the axis a range (Dim(name, min=, max=)) "
     "or a divisor (4 * Dim(name)) with which this holds, or leave it out of dynamic_shapes and "
     "compile once for each size"
+)
+_SPECIALIZED: Final = "your code specialized it to be a constant"
+_CONSTANT: Final = (
+    "this line needs a plain number, as range(size), int(size) and float(size) do: leave the axis "
+    "out of dynamic_shapes and compile once for each size, or compute it with torch (torch.arange, "
+    "torch.while_loop)"
 )
 _RESULTS: Final = (
     "return tensors, in tuples, lists and dicts; of a cache of keys and values, "
@@ -133,7 +141,10 @@ def _captured(
     dynamic_shapes: object,
 ) -> tuple[torch.export.ExportedProgram, list[str]]:
     """The program, and the paths of what the model changes and the program does not."""
-    with phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad():
+    with (
+        phase("capture"), EXPORTING, warnings.catch_warnings(), torch.no_grad(),
+        _made_constant() as places,
+    ):  # fmt: skip
         warnings.simplefilter("ignore")
         try:
             with stand_ins(), passed_checks() as passed:
@@ -148,7 +159,7 @@ def _captured(
         except TVMError:
             raise
         except Exception as error:
-            raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
+            raise CaptureError(_report(model, error, dynamic_shapes is not None, places)) from error
     return program, assignments.others
 
 
@@ -314,7 +325,33 @@ def _is_of_sizes(error: Exception) -> bool:
     return bool(error.error_type is UserErrorType.CONSTRAINT_VIOLATION)
 
 
-def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
+@contextmanager
+def _made_constant() -> Iterator[list[StoppingPlace]]:
+    """Within, the places where a model makes a plain number of a symbol: ``range(length)``."""
+    places: list[StoppingPlace] = []
+    numbers = {name: getattr(SymNode, name) for name in ("guard_int", "guard_float")}
+
+    def noted(number: Callable[..., float]) -> Callable[..., float]:
+        def guard(self: SymNode, *where: Any) -> float:
+            if self.expr.free_symbols:
+                place = _place_of(traceback.walk_stack(sys._getframe(1)))
+                places.extend([] if place is None else [place])
+            return number(self, *where)
+
+        return guard
+
+    try:
+        for name, number in numbers.items():
+            setattr(SymNode, name, noted(number))
+        yield places
+    finally:
+        for name, number in numbers.items():
+            setattr(SymNode, name, number)
+
+
+def _report(
+    model: torch.nn.Module, error: Exception, dynamic: bool, places: Sequence[StoppingPlace]
+) -> str:
     paragraphs = [part for part in str(error).split("\n\n") if not part.startswith(_STACK)]
     lines = [line.strip() for part in paragraphs for line in part.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(_NOISE)]
@@ -322,6 +359,9 @@ def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
     name, kind = type(model).__name__, type(error).__name__
     stop = stopping_place(error)
     where = "" if stop is None else f"at {stop.place}: {stop.line}\n"
+    if stop is None and places and _SPECIALIZED in str(error):
+        place = f"at {places[0].place}: {places[0].line}\n"
+        return f"torch.export cannot capture {name} ({kind}):\n{shown}\n{place}{_CONSTANT}"
     head = f"torch.export cannot capture {name} ({kind}):\n{shown}\n{where}"
     on_data = "DataDependent" in kind or any(word in str(error) for word in _ON_DATA)
     if on_data and stop is not None and "expert" in stop.owner.lower():
@@ -343,8 +383,12 @@ class StoppingPlace:
 
 def stopping_place(error: Exception) -> StoppingPlace | None:
     """The innermost frame of an error outside of torch; None if there is none of a model."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    for frame, number in reversed(frames):
+    return _place_of(reversed(list(traceback.walk_tb(error.__traceback__))))
+
+
+def _place_of(frames: Iterable[tuple[FrameType, int]]) -> StoppingPlace | None:
+    """The first of these frames, each with its line, that is not torch's."""
+    for frame, number in frames:
         file, function = Path(frame.f_code.co_filename), frame.f_code.co_name
         if file.parent == _STANDARD or any(map(file.is_relative_to, _NOT_MODELS)):
             continue
