@@ -114,6 +114,16 @@ def test_whole_chunks(name, first):
     assert_equal_at(CHUNKS[name], [(2, first), (3, 10), (2, 16), (5, 33)], length)
 
 
+@pytest.mark.parametrize("dim", [0, -1])
+def test_elements_along_a_dimension_of_any_size(dim):
+    def taken(x):
+        order = x.argsort(dim)
+        shared = order.narrow(-1 - dim, 0, 1)
+        return x.take_along_dim(order, dim), torch.take_along_dim(x, shared, dim)
+
+    assert_equal_at(taken, [(3, 11), (4, 12), (2, 2)])
+
+
 def test_the_error_says_what_to_do_where_a_model_branches_on_a_size():
     def branch(x):
         return x * 2 if x.shape[1] % 4 == 0 else x + 1

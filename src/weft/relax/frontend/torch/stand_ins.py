@@ -16,6 +16,7 @@ from weft.relax.frontend.torch import (
     packed_sequences,
     short_spectra,
     symbolic_numbers,
+    take_along,
 )
 
 _BOXES: Final = "torchvision.ops.boxes"
@@ -58,6 +59,8 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     ("torch", "", "linspace", symbolic_numbers.linspace),
     ("torch.fft", "", "fftfreq", symbolic_numbers.fftfreq),
     ("torch.fft", "", "rfftfreq", symbolic_numbers.rfftfreq),
+    ("torch", "", "take_along_dim", take_along.take_along_dim),
+    ("torch", "Tensor", "take_along_dim", take_along.take_along_dim),
     ("torch", "", "istft", short_spectra.istft),
     ("torch", "", "as_tensor", symbolic_numbers.as_tensor),
     ("torch", "Tensor", "new_tensor", symbolic_numbers.new_tensor),
