@@ -2,7 +2,8 @@
 
 For each row, indices are sorted in two scratch arrays of its length: O(n log n) comparisons. If
 only a few first elements are needed they are found by insertion, which needs one comparison for
-each element that is not among them.
+each element that is not among them. If more are needed, the last of them is found with a heap
+(Williams, "Algorithm 232: Heapsort", 1964), and only what does not come after it is sorted.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ Kind = tuple[str, DataType]
 """"values" or "indices", and their dtype."""
 
 MOST_INSERTED: Final = 32
-"""Up to this many first elements are found by insertion; for more, all are sorted."""
+"""Up to this many first elements are found by insertion, more of them by selection."""
+_PART: Final = 4
+"""If more than one element of so many is needed, all are sorted."""
 
 
 def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExpr:
@@ -102,16 +105,85 @@ def _insertion(wanted: int) -> Order:
     return emit
 
 
+def _selection(wanted: int) -> Order:
+    """The order that sorts the first ``wanted`` elements only, or all if there are fewer."""
+
+    def emit(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> BufferVar:
+        kept = op.minimum(wanted, count)
+        chosen = ib.allocate(count.dtype, [wanted], "chosen")
+        state = ib.allocate(count.dtype, [2], "place")
+
+        def precedes(first: PrimExpr, second: PrimExpr) -> PrimExpr:
+            before = _comes_before(key(first), key(second), ascending)
+            after = _comes_before(key(second), key(first), ascending)
+            return op.logical_or(before, op.logical_and(op.logical_not(after), first < second))
+
+        _last_of_first(ib, chosen, state, (kept, count), precedes)
+        state[1] = chosen[0]
+        state[0] = 0
+        with (
+            ib.for_range(0, count, "j") as j,
+            ib.if_scope(op.logical_not(precedes(state[1], j))),
+        ):
+            chosen[state[0]] = j
+            state[0] = state[0] + 1
+        order = _merge_sort(ib, kept, lambda i: key(chosen[i]), ascending)
+        with ib.for_range(0, kept, "j") as j:
+            order[j] = chosen[order[j]]
+        return order
+
+    return emit
+
+
+def _last_of_first(
+    ib: IRBuilder,
+    heap: BufferVar,
+    state: BufferVar,
+    sizes: tuple[PrimExpr, PrimExpr],
+    precedes: Callable[[PrimExpr, PrimExpr], PrimExpr],
+) -> None:
+    """Emit what puts the last one of the first ``size`` of ``count`` elements at ``heap[0]``.
+
+    No element of the heap precedes those below it, at twice its place plus 1 and plus 2.
+    """
+    (size, count), (hole, child) = sizes, (state[0], state[1])
+
+    def later_below(place: PrimExpr) -> PrimExpr:
+        left, right = place * 2 + 1, place * 2 + 2
+        is_right = op.if_then_else(right < size, precedes(heap[left], heap[right]), op.const(False))
+        return op.if_then_else(is_right, right, left)
+
+    def put(element: PrimExpr, place: PrimExpr) -> None:
+        state[0] = place
+        state[1] = later_below(hole)
+        below = op.if_then_else(child < size, precedes(element, heap[child]), op.const(False))
+        with ib.while_loop(below):
+            heap[hole] = heap[child]
+            state[0] = child
+            state[1] = later_below(hole)
+        heap[hole] = element
+
+    with ib.for_range(0, size, "j") as j:
+        heap[j] = j
+    half = op.floordiv(size, 2)
+    with ib.for_range(0, half, "j") as j:
+        put(half - 1 - j, half - 1 - j)  # nothing has moved here yet
+    with ib.for_range(0, count - size, "j") as j, ib.if_scope(precedes(size + j, heap[0])):
+        put(size + j, op.const(0, size.dtype))
+
+
 def _sorted_rows(
     data: Tensor, place: int, ascending: bool, kinds: list[Kind], wanted: int | None = None
 ) -> list[Tensor]:
     """Values and/or indices in order: ``kinds`` holds ("values", dtype), ("indices", dtype).
 
-    All of them, or the first ``wanted``, which are at most ``MOST_INSERTED``.
+    All of them, or the first ``wanted`` if there are so many.
     """
     shape = data.shape
-    emit = _merge_sort if wanted is None else _insertion(wanted)
-    sorted_shape = [*shape[:place], shape[place] if wanted is None else wanted, *shape[place + 1 :]]
+    by_part = _insertion if wanted is not None and wanted <= MOST_INSERTED else _selection
+    emit = _merge_sort if wanted is None else by_part(wanted)
+    along = shape[place] if wanted is None else simplified(op.minimum(wanted, shape[place]))
+    sorted_shape = [*shape[:place], along, *shape[place + 1 :]]
     if [1 for extent in sorted_shape if is_const(extent, 0)]:
         return [full(sorted_shape, dtype, 0) for _, dtype in kinds]
     rows = [*shape[:place], *shape[place + 1 :]]
@@ -200,7 +272,8 @@ def topk(
     kinds = [(what, types[what]) for what in choices[ret_type]]
     wanted = const_int(k, "topk: k")
     count = data.shape[place]
-    few = 1 <= wanted <= MOST_INSERTED and isinstance(count, IntImm) and wanted <= count.value
+    most = count.value if isinstance(count, IntImm) else wanted * _PART
+    few = 1 <= wanted <= (most if wanted <= MOST_INSERTED else most // _PART)
     results = _sorted_rows(data, place, is_ascend, kinds, wanted if few else None)
     if wanted >= 1 and not few:
         results = [strided_slice(r, [0], [wanted], axes=[place]) for r in results]

@@ -86,6 +86,8 @@ def more_than_there_are():
     for size in (2, 9):
         yield row("topk", [t("n", 4)], lambda x, k=size: -np.sort(-x, 0)[:k], size, axis=0,
                   ret_type="values", sizes=N, note=f"k={size}")  # fmt: skip
+    yield row("topk", [t("n", 4)], lambda x: -np.sort(-x, 0)[:40], 40, axis=0, ret_type="values",
+              sizes=[{"n": size} for size in (0, 1, 39, 40, 41, 170)], note="k=40")  # fmt: skip
     yield row("topk", [t(2, 3)], lambda x: -np.sort(-x, 1), 5, ret_type="values", note="more")
 
 
