@@ -1,4 +1,7 @@
 import gc
+import platform
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -6,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import weft
+from weft import relax
 from weft.runtime.memory.allocation import (
     _fast_address,
     _slow_address,
@@ -16,6 +21,7 @@ from weft.runtime.memory.allocation import (
     view_at,
 )
 from weft.runtime.memory.plan import plan_offsets
+from weft.script import tir as T
 from weft.support.errors import IRValueError
 
 
@@ -103,3 +109,50 @@ def test_a_negative_extent_is_an_error_of_the_inputs(shape):
     """Extents such as ``n - 1`` of an input without elements."""
     with pytest.raises(IRValueError, match="expected extents of 0 or more; the inputs are too"):
         aligned_empty(shape, np.dtype("float32"), 4 * int(np.prod(shape)))
+
+
+CALLS = """
+import resource, sys
+import numpy as np
+import weft
+
+kernel = weft.load(sys.argv[1])
+x = np.ones((4, 300000), "float32")
+def faults(calls):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(calls):
+        kernel(x)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults(10)
+print(faults(20))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's allocator")
+def test_what_kernels_free_is_there_for_the_next_call(tmp_path):
+    """Each of three buffers of 1.2 MB would be 300 new pages a call."""
+
+    @T.prim_func
+    def kernel(x: T.Buffer((4, 300000), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            a = T.decl_buffer((300000,))
+            b = T.decl_buffer((300000,))
+            for j in range(300000):
+                a[j] = x[i, j] + T.float32(1)
+            for j in range(300000):
+                b[j] = a[299999 - j] * T.float32(2)
+            y[i] = T.float32(0)
+            for j in range(300000):
+                y[i] = y[i] + a[j] * b[j]
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((4, 300000), "float32"))
+    with builder.function("main", [x]):
+        call = relax.call_tir(
+            builder.add_func(kernel, "kernel"), x, relax.TensorStructInfo((4,), "float32")
+        )
+        builder.emit_func_output(builder.emit(call))
+    weft.compile(builder.get(), target="llvm -num-cores=1").save(tmp_path / "kernel.weft")
+    command = [sys.executable, "-c", CALLS, str(tmp_path / "kernel.weft")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(answer.stdout) < 1000

@@ -133,12 +133,21 @@ __attribute__((unused)) static int64_t padded(int64_t size) {
 typedef struct block { struct block *next; int64_t size; char *data; } block;
 typedef struct { pthread_mutex_t lock; block *free; } block_pool;
 
+/* The C library returns free memory at the top of its heap to the system, and each call would have
+   to ask for what its kernels need, cleared, again. It keeps twice as much as the largest block of
+   its own pages that was freed; this is the largest that counts, and nothing touches it. */
+static void keep_freed_memory(void) {
+  void *volatile untouched = malloc((32 << 20) - (8 << 10));
+  free(untouched);
+}
+
 static block *take_block(block_pool *pool, int64_t size) {
   pthread_mutex_lock(&pool->lock);
   block *taken = pool->free;
   if (taken) pool->free = taken->next;
   pthread_mutex_unlock(&pool->lock);
   if (taken && taken->size >= size) return taken;
+  if (!taken) keep_freed_memory();
   if (!taken && !(taken = calloc(1, sizeof *taken))) return NULL;
   free(taken->data);
   taken->size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -19,6 +19,7 @@ from weft.runtime.call.plan import plan_of
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.call.wrapper import make_binder, make_wrapper
 from weft.runtime.faults import RAISE_ADDRESS
+from weft.runtime.memory.allocation import keep_freed_memory
 from weft.runtime.native.builtins_ir import BUILTINS, builtin_address
 from weft.runtime.native.elf import read_object
 from weft.runtime.native.externals import BOUND, add_symbol, bind_external
@@ -131,6 +132,8 @@ def _bind_services(undefined: frozenset[str] | None, name: str) -> None:
         return
     if undefined & THREADED:
         parallel_symbol()
+    if "aligned_alloc" in undefined:
+        keep_freed_memory()
     services = THREADED | {RAISE, CALL_PACKED, "_GLOBAL_OFFSET_TABLE_"}
     missing = []
     for symbol in sorted(undefined - services):
