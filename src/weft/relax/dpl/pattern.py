@@ -10,11 +10,8 @@ from typing import Any
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
-from weft.relax.dpl.edge import (  # noqa: F401 - names of this module too
-    PatternSeq,
-    SameShapeConstraint,
-)
-from weft.relax.dpl.kinds import (  # noqa: F401 - names of this module too
+from weft.relax.dpl.edge import PatternSeq, SameShapeConstraint
+from weft.relax.dpl.kinds import (
     AndPattern,
     AttrPattern,
     CallPattern,
@@ -152,3 +149,48 @@ def make_fused_bias_activation_pattern(
     if with_bias:
         out = is_op("relax.add")(out, wildcard())
     return is_op(activation)(out) if activation else out
+
+
+__all__ = [
+    "AndPattern",
+    "AttrPattern",
+    "CallPattern",
+    "ConstantPattern",
+    "DFPattern",
+    "DataTypePattern",
+    "DataflowVarPattern",
+    "ExprPattern",
+    "ExternFuncPattern",
+    "FunctionPattern",
+    "GlobalVarPattern",
+    "NotPattern",
+    "OrPattern",
+    "PatternSeq",
+    "PrimArrPattern",
+    "SameShapeConstraint",
+    "ShapePattern",
+    "StructInfoPattern",
+    "TupleGetItemPattern",
+    "TuplePattern",
+    "TypePattern",
+    "UnorderedTuplePattern",
+    "VarPattern",
+    "WildcardPattern",
+    "has_attr",
+    "has_dtype",
+    "is_call_dps_packed",
+    "is_call_packed",
+    "is_call_tir",
+    "is_const",
+    "is_dfv",
+    "is_expr",
+    "is_gv",
+    "is_op",
+    "is_shape",
+    "is_tuple",
+    "is_tuple_get_item",
+    "is_var",
+    "make_fused_bias_activation_pattern",
+    "reject",
+    "wildcard",
+]

@@ -134,8 +134,8 @@ typedef struct block { struct block *next; int64_t size; char *data; } block;
 typedef struct { pthread_mutex_t lock; block *free; } block_pool;
 
 /* The C library returns free memory at the top of its heap to the system, and each call would have
-   to ask for what its kernels need, cleared, again. It keeps twice as much as the largest block of
-   its own pages that was freed; this is the largest that counts, and nothing touches it. */
+   to ask for what its kernels need again, and wait until it is cleared. It keeps up to twice the
+   size of the largest block that was freed; this is the largest that counts, and untouched. */
 static void keep_freed_memory(void) {
   void *volatile untouched = malloc((32 << 20) - (8 << 10));
   free(untouched);

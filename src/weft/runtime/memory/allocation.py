@@ -101,9 +101,9 @@ def keep_freed_memory() -> None:
     """Let the allocator of C keep what kernels free at the end of a call for the next one.
 
     glibc returns free memory at the top of its heap to the system from 128 KiB on. The next call
-    would get new pages, which the system clears first: a third of the time of a ResNet-18. It
-    returns twice as much as the largest block of its own pages that was ever freed (``mallopt``,
-    M_TRIM_THRESHOLD). So such a block, which nothing touches, is freed once.
+    would get new pages, which the system clears first. The limit rises to twice the size of the
+    largest block with pages of its own that was freed (``mallopt``, M_TRIM_THRESHOLD). So such a
+    block, which nothing touches, is freed once.
     """
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
