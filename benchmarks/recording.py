@@ -3,9 +3,10 @@
     python -m benchmarks.recording [--models resnet18] [--rounds 3]
 
 A recording keeps the modules between passes, which are not copied; text is made when it is asked
-for. What is recorded is lowered in one process: children could not tell of their passes. Each
-compilation here is a process of its own without a cache; with and without take turns. Printed: the
-least seconds of the wall and of the processors, and the shares that recording adds.
+for. What is recorded gets its schedules in one process: children could not tell of their
+decisions. Each compilation here is a process of its own without a cache; with and without take
+turns. Printed: the least seconds of the wall and of the processors, and the shares that recording
+adds.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from weft.driver.recording import recording
 from weft.ir.instrument import PassTimingInstrument
 from weft.support.events import happened, observing
 from weft.tir.function import PrimFunc
+from weft.viz.schedules import attempts_of
 
 
 def test_passes_are_those_that_an_instrument_sees():
@@ -42,6 +43,16 @@ def test_kernels_are_those_that_code_was_made_of():
     assert all(isinstance(func, PrimFunc) for func in record.kernels().values())
     coded = {name for code in record.codes for name in code.names}
     assert set(record.kernels()) <= coded
+
+
+def test_each_schedule_is_recorded_where_processes_share_in_a_compilation(monkeypatch):
+    monkeypatch.setenv("WEFT_COMPILE_WORKERS", "3")
+    with recording() as record:
+        weft.compile(layered(4), cache=False)
+    assert len(record.kernels()) >= 2
+    for name in record.kernels():
+        [attempt] = attempts_of(name, record.attempts)
+        assert attempt.schedule is not None
 
 
 def test_constants_that_are_folded_are_no_kernels():

@@ -13,7 +13,7 @@ from weft.ir.module import IRModule
 from weft.ir.pickling import Copied
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
-from weft.support.events import happened
+from weft.support.events import happened, is_observed
 from weft.support.parameters import mismatch
 from weft.support.progress import awaited
 from weft.support.public_entry import calls_of_callers
@@ -83,13 +83,17 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
 def _scheduled_by_processes(
     functions: Mapping[GlobalVar, PrimFunc], rules: tuple[ScheduleRule, ...]
 ) -> dict[GlobalVar, PrimFunc]:
-    """Those functions that a rule fits, scheduled; forked processes share in the work."""
+    """Those functions that a rule fits, scheduled; forked processes share in the work.
+
+    Not while somebody observes the compiler (``weft.support.events``): what a child decides cannot
+    be seen.
+    """
 
     def run(name: str, func: PrimFunc) -> Copied[PrimFunc | None]:
         return Copied(_scheduled(name, func, rules))
 
     tasks = [partial(run, gvar.name_hint, func) for gvar, func in functions.items()]
-    with closing(results(tasks)) as shared:
+    with closing(results(tasks, most=0 if is_observed() else None)) as shared:
         answers = {place: copied.value for place, copied in awaited("schedules", shared)}
     places = enumerate(functions)
     return {gvar: func for place, gvar in places if (func := answers[place]) is not None}

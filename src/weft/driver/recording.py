@@ -2,8 +2,8 @@
 
 A recording keeps references to modules, which never change, and prints nothing: whoever asks for a
 text (``weft.viz``) makes it then. Kernels are not lowered for a recording either, as their code may
-come from the cache; lowering is run again for the text. So a compilation that is recorded takes as
-long as another one.
+come from the cache; lowering is run again for the text. Schedules are made in this process alone,
+as another one could not tell of its decisions; nothing else in a compilation changes.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from weft.support.config import worker_count
-from weft.support.events import is_observed
 from weft.support.forks import hold_over_forks
 
 T = TypeVar("T")
@@ -53,12 +52,8 @@ class _Child(NamedTuple):
 
 
 def children() -> int:
-    """How many processes may help: as many as there are processors besides this one's.
-
-    None while somebody observes the compiler (``weft.support.events``): what a child does cannot
-    be seen.
-    """
-    return 0 if is_observed() else max(worker_count() - 1, 0)
+    """How many processes may help: as many as there are processors besides this one's."""
+    return max(worker_count() - 1, 0)
 
 
 def results(
