@@ -197,3 +197,20 @@ def test_a_range_up_to_the_end_of_its_type_and_beyond():
     assert of("int8", 2, 127).max_value is pos_inf()
     assert of("int8", -128, 0).is_nothing()
     assert of("int32", 5, 0).is_nothing()
+
+
+def test_products_and_quotients_of_symbols_are_simplified_before_they_are_bounded():
+    """Which group of a band a tile is in, whose row and column were found by divisions."""
+    n, band = Var("n", "int64"), Var("band", "int64")
+    group, y, x = (Var(name, "int64") for name in ("group", "y", "x"))
+    number = band * 6 + group * 2
+    row, column = number // n * 4 + y, number % n * 4 + x
+    tile = row // 4 * n + column // 4
+    inner = {y: Range.from_min_extent(0, IntImm("int64", 4)),
+             x: Range.from_min_extent(0, IntImm("int64", 4))}  # fmt: skip
+    analyzer = Analyzer()
+    analyzer.bind(group, Range.from_min_extent(0, IntImm("int64", 3)))
+    found = estimate_region_upper_bound(regions((tile // 6, 1), (tile // 2 % 3, 1)), inner,
+                                        True, analyzer)  # fmt: skip
+    assert [str(part.min_value) for part in found] == ["band", "group"]
+    assert [str(part.max_value) for part in found] == ["band", "group"]

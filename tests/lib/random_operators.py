@@ -163,9 +163,8 @@ def _winograd(d: _Draw) -> PrimFunc:
     rows = [n for n in range(1, shape.down + 1) if shape.down % n == 0]
     symbols = _symbols(d, data) if d.random.random() < 0.5 else frozenset()
     if symbols:
-        down = d.one_of([1, 2, 3]) if HEIGHT in symbols else d.one_of(rows)
-        columns = d.one_of([1, 2, 3]) if WIDTH in symbols else 0
-        form = replace(shape, rows=down, symbols=symbols, columns=columns)
+        sizes = {"rows": d.one_of([1, 2, 3, 6]), "groups": d.one_of([1, 2, 3])}
+        form = replace(shape, symbols=symbols, **sizes)
     else:
         rows.append(data[0] * shape.down)
         form = replace(shape, rows=d.one_of(rows), takes_kernel=d.random.random() < 0.5)

@@ -22,7 +22,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
 from weft.tir.constant import is_const_int
-from weft.tir.expr import GE, LT, Var
+from weft.tir.expr import GE, LT, FloorDiv, FloorMod, Mul, Var
 from weft.tir.op import match_types
 
 
@@ -153,5 +153,20 @@ def estimate_region_upper_bound(
             if alone is not None:
                 sets.append(alone[0])
             else:
-                sets.append(eval_set(as_int_set(rng, analyzer), var_dom, analyzer))
+                sets.append(_by_intervals(rng, var_dom, analyzer))
     return Array(sets)
+
+
+def _by_intervals(rng: Range, var_dom: Mapping[Var, Range], analyzer: Analyzer) -> IntervalSet:
+    """What a range takes, by arithmetic of intervals.
+
+    Intervals know little of products and quotients of symbols. So these are simplified first:
+    ``((i + j // 4) * n + k) % n`` with j below 4 and k below n is k.
+    """
+    if any(not isinstance(part.b, IntImm) for part in collect(rng.min, (Mul, FloorDiv, FloorMod))):
+        with ExitStack() as domains:
+            for var, dom in var_dom.items():
+                for inside in (var >= dom.min, var < add(dom.min, dom.extent)):
+                    domains.enter_context(analyzer.constraint_scope(inside))
+            rng = Range.from_min_extent(analyzer.simplify(rng.min), rng.extent)
+    return eval_set(as_int_set(rng, analyzer), var_dom, analyzer)

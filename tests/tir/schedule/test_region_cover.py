@@ -186,6 +186,35 @@ def test_producers_of_symbolic_extents(func, expected):
     assert covered(func) is expected
 
 
+def reading_by_number(missing):
+    """A producer of groups of six tiles of an image; a block that reads the tile of each pixel."""
+
+    @T.prim_func
+    def func(c: T.handle) -> None:
+        h, w = T.int64(is_size_var=True), T.int64(is_size_var=True)
+        C = T.match_buffer(c, (h, w))
+        B = T.alloc_buffer((((h + 3) // 4 * ((w + 3) // 4) + 5) // 6, 6, 1))
+        for i, j in T.grid(((h + 3) // 4 * ((w + 3) // 4) + 5) // 6 - missing, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj, 0] = T.float32(1)
+        for i, j in T.grid(h, w):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[
+                    (vi // 4 * ((w + 3) // 4) + vj // 4) // 6,
+                    (vi // 4 * ((w + 3) // 4) + vj // 4) % 6,
+                    0,
+                ]
+
+    return func
+
+
+@pytest.mark.parametrize(("missing", "expected"), [(0, True), (1, False)])
+def test_the_last_of_numbered_tiles_is_in_the_last_group(missing, expected):
+    assert covered(reading_by_number(missing)) is expected
+
+
 def test_a_producer_of_symbolic_extents_with_a_guard():
     @T.prim_func
     def func(A: T.Buffer((8,), "float32"), c: T.handle, n: T.int64) -> None:

@@ -65,6 +65,42 @@ def test_a_quotient_belongs_to_the_innermost_loop_that_it_uses(becomes):
     becomes(NameQuotients(), before, expected)
 
 
+def test_what_loops_around_count_by_parts_is_no_zero(becomes):
+    """Tiles of images of any size, numbered, in groups of three."""
+
+    @T.prim_func
+    def before(p: T.handle, q: T.handle):
+        h, w = T.int64(), T.int64()
+        a = T.match_buffer(p, (h, w))
+        b = T.match_buffer(q, (3,))
+        for group in range((h * w + 2) // 3):
+            for t in range(T.int64(3)):
+                b[t] = a[T.min(group * 3 + t, h * w - 1) // w, T.min(group * 3 + t, h * w - 1) % w]
+
+    @T.prim_func
+    def expected(p: T.handle, q: T.handle):
+        h, w = T.int64(), T.int64()
+        a = T.match_buffer(p, (h, w))
+        b = T.match_buffer(q, (3,))
+        for group in range((h * w + 2) // 3):
+            for t in range(T.int64(3)):
+                with T.LetStmt(T.min(group * 3 + t, h * w - 1) // w) as quotient:
+                    with T.LetStmt(T.min(group * 3 + t, h * w - 1) % w) as rest:
+                        b[t] = a[quotient, rest]
+
+    becomes(NameQuotients(), before, expected)
+
+
+@T.prim_func
+def by_parts_that_may_be_there_though_the_number_is_zero(p: T.handle):
+    n, t = T.int32(), T.int32()
+    a = T.match_buffer(p, (n, t), "int32")
+    for i in range((n * t + 3) // 3):
+        if t > 0:
+            if i // t < n:
+                a[i // t, i % t] = i
+
+
 @T.prim_func
 def by_constants(p: T.handle):
     n = T.int32()
@@ -102,7 +138,14 @@ def of_what_is_loaded(p: T.handle, q: T.handle):
 
 
 @pytest.mark.parametrize(
-    "func", [by_constants, by_no_factor_of_the_extent, of_what_the_body_defines, of_what_is_loaded]
+    "func",
+    [
+        by_constants,
+        by_no_factor_of_the_extent,
+        by_parts_that_may_be_there_though_the_number_is_zero,
+        of_what_the_body_defines,
+        of_what_is_loaded,
+    ],
 )
 def test_others_stay_where_they_are(func):
     module = weft.IRModule({"main": func})

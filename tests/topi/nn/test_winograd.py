@@ -56,9 +56,9 @@ ALL = frozenset([BATCH, HEIGHT, WIDTH])
 SYMBOLIC = {
     "any batch": Form(4, 2, (1, 1, 1, 1), (1, 2, 7, 6, 2), 4, 2, 4, symbols=frozenset([BATCH])),
     "any width": Form(
-        4, 1, (1, 1, 0, 1), (2, 1, 5, 16, 4), 8, 4, 4, symbols=frozenset([WIDTH]), columns=2
+        4, 1, (1, 1, 0, 1), (2, 1, 5, 16, 4), 8, 4, 4, symbols=frozenset([WIDTH]), groups=2
     ),
-    "any image": Form(2, 2, (1, 1, 1, 1), (1, 1, 8, 8, 4), 4, 4, 4, symbols=ALL, columns=3),
+    "any image": Form(2, 2, (1, 1, 1, 1), (1, 1, 8, 8, 4), 4, 4, 4, symbols=ALL, groups=3),
 }
 SIZES = [(0, 7, 6), (1, 1, 1), (1, 7, 2), (2, 3, 17), (3, 4, 12), (1, 12, 6)]
 

@@ -52,6 +52,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("add-div-mod", "x // y * y + x % y", "x"),
     Rule("add-div-mod-scaled", "x // c1 * c2 + (x % c1) * c3", "x * c3",
          "c1 != 0 and c2 == c1 * c3"),
+    Rule("add-div-mod-of-product", "x // (y * z) * z + x % (y * z) // y", "x // y"),
     Rule("add-truncdiv-mod", "truncdiv(x, y) * y + truncmod(x, y)", "x"),
     Rule("sub-div-product", "x - x // y * y", "x % y"),
     Rule("div-product-sub", "x // y * y - x", "0 - x % y"),

@@ -16,6 +16,7 @@ from weft.arith.conjunction import conjunction, conjuncts_without
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
+from weft.arith.polynomial import same_polynomial
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import substitute
@@ -265,9 +266,13 @@ def _covers(
         if read.min_value.dtype is not dtype and read.is_bounded:
             read = IntervalSet(op.cast(dtype, read.min_value), op.cast(dtype, read.max_value))
         whole = IntervalSet(IntImm(dtype, 0), op.cast(dtype, extent) - 1)
-        written, read = intersect([written, whole], analyzer), intersect([read, whole], analyzer)
-        low, high = written.min_value - read.min_value, read.max_value - written.max_value
-        if not (analyzer.can_prove(low <= 0) and analyzer.can_prove(high <= 0)):
+        inside, needed = intersect([written, whole], analyzer), intersect([read, whole], analyzer)
+        low, high = inside.min_value - needed.min_value, needed.max_value - inside.max_value
+        if not analyzer.can_prove(low <= 0):
+            return False
+        if not analyzer.can_prove(high <= 0) and not same_polynomial(
+            read.max_value, written.max_value
+        ):
             return False
     return True
 

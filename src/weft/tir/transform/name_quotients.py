@@ -14,48 +14,76 @@ After::
         rest = i % t
         for k in range(t): A[quotient, rest, k] = B[quotient, rest, k] + 1
 
-The divisor is not zero where the loop runs at all: all its factors are factors of the extent. Other
-quotients stay where they are, as do those by constants, which take no division.
+The divisor is not zero where the loop runs at all: all its factors are factors of what the loop, or
+one around it, counts, be it by parts as in ``(n * t + 7) // 8``. Other quotients stay where they
+are, as do those by constants, which take no division.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map.integer import product_divides
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
-from weft.tir.expr import Add, FloorDiv, FloorMod, Let, Mul, Sub, Var
+from weft.tir.expr import Add, FloorDiv, FloorMod, Let, Max, Min, Mul, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, ForKind, LetStmt, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
-_SIMPLE = (Var, IntImm, Add, Sub, Mul, FloorDiv, FloorMod)
+_SIMPLE = (Var, IntImm, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)
 """What a quotient that gets a name may consist of: its value is the same in the whole iteration."""
 
 
 class _NameQuotients(StmtMutator):
+    def __init__(self) -> None:
+        self.counted: list[PrimExpr] = []
+        """What the loops around count, which is not zero inside of them."""
+
     def visit_For(self, loop: For) -> For:
+        self.counted.append(_whole(loop.extent))
         inner: For = self.visit_default(loop)
-        if inner.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or _is_constant(inner.extent):
-            return inner
-        namer = _Namer(inner)
-        body: Stmt = namer.visit(inner.body)
-        for name, value in reversed(namer.names):
-            body = LetStmt(name, value, body)
-        return inner.with_(body=body) if namer.names else inner
+        namer = _Namer(inner, self.counted)
+        if inner.kind in (ForKind.SERIAL, ForKind.PARALLEL):
+            inner = namer.named_body()
+        self.counted.pop()
+        return inner
+
+
+def _whole(extent: PrimExpr) -> PrimExpr:
+    """The number whose parts are counted, which is zero only if there are none.
+
+    >>> n = Var("n", "int64")
+    >>> _whole((n + 7) // 8).same_as(n), _whole(n).same_as(n)
+    (True, True)
+    """
+    if isinstance(extent, FloorDiv) and isinstance(extent.b, IntImm):
+        total = extent.a
+        if isinstance(total, Add) and isinstance(total.b, IntImm):
+            if 0 <= total.b.value < extent.b.value:
+                return total.a
+    return extent
 
 
 class _Namer(Mutator):
     """Puts variables in the places of the quotients of one loop's variable."""
 
-    def __init__(self, loop: For) -> None:
-        self.loop = loop
+    def __init__(self, loop: For, counted: Sequence[PrimExpr]) -> None:
+        self.loop, self.counted = loop, counted
         self.names: list[tuple[Var, PrimExpr]] = []
         """The variables with their values, each after those that it uses."""
         loops = [inside.loop_var for inside in collect(loop.body, For)]
         statements = [let.var for let in collect(loop.body, LetStmt)]
         self.inside = {*loops, *statements, *[let.var for let in collect(loop.body, Let)]}
         """The variables that the body of the loop defines."""
+
+    def named_body(self) -> For:
+        """The loop with names for the quotients in its body."""
+        body: Stmt = self.visit(self.loop.body)
+        for name, value in reversed(self.names):
+            body = LetStmt(name, value, body)
+        return self.loop.with_(body=body) if self.names else self.loop
 
     def visit_FloorDiv(self, node: FloorDiv) -> PrimExpr:
         """Name a quotient."""
@@ -68,7 +96,9 @@ class _Namer(Mutator):
     def _named(self, node: PrimExpr, hint: str) -> PrimExpr:
         """The variable for a quotient; the quotient itself if it gets none."""
         assert isinstance(node, (FloorDiv, FloorMod))
-        if _is_constant(node.b) or not product_divides(node.b, self.loop.extent):
+        if isinstance(node.b, IntImm):
+            return node
+        if not any(product_divides(node.b, number) for number in self.counted):
             return node
         if not all(isinstance(part, _SIMPLE) for part in collect(node, PrimExpr)):
             return node
@@ -85,12 +115,11 @@ class _Namer(Mutator):
         return [name for name, _ in self.names]
 
 
-def _is_constant(expr: PrimExpr) -> bool:
-    return isinstance(expr, IntImm)
-
-
 def name_quotients(func: PrimFunc) -> PrimFunc:
     """The function with names for the quotients of its loops' variables."""
+    quotients = collect(func.body, (FloorDiv, FloorMod))
+    if all(isinstance(quotient.b, IntImm) for quotient in quotients):
+        return func
     return rewrite_body(func, _NameQuotients())
 
 

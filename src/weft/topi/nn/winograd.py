@@ -16,12 +16,15 @@ If the function takes the kernel itself, a further stage ``weights`` computes fr
 ``transformed_weights`` computes otherwise: ((m + 2) (m + 2), filters / p, channels, p).
 
 A band consists of as many rows of tiles as fit into a cache with all their stages; ``tile`` counts
-the tiles of a band. ``*band`` stands for three axes: the image, the band of rows, and the part of
-the rows, which are cut only if their length is symbolic. If one band holds all rows of all images,
-the three have extent 1. a is the block of the data's channels, b that of the result's, p the number
-of filters in a panel of the weights. Blocks have the annotation ``STAGE``, by which default
-schedules recognize them. Whatever is symbolic, a band has the same number of tiles: tiles beyond
-the edges of an image are computed from zeros, and not stored.
+the tiles of a band. ``*band`` stands for two axes: the image and the band of rows. If one band
+holds all rows of all images, both have extent 1. a is the block of the data's channels, b that of
+the result's, p the number of filters in a panel of the weights. Blocks have the annotation
+``STAGE``, by which default schedules recognize them.
+
+If an extent is symbolic, tiles are numbered through all images, row by row, and a band consists of
+groups of so many tiles with numbers in a row; ``*band`` is the band and the group. So only the last
+band has tiles too many, whatever the sizes are: these compute the last tile again, and are not
+stored. Each tile then is a row of tiles of its own.
 (Lavin and Gray, CVPR 2016; bands as in Jia et al., "Optimizing N-dimensional, Winograd-based
 Convolution for Manycore CPUs", PPoPP 2018.)
 
@@ -56,9 +59,11 @@ STAGE: Final = "weft.winograd"
 PIXELS, LINES, DATA, WEIGHTS, PRODUCTS, TILE_LINES, TILES, RESULT = (
     "pixels", "lines", "data", "weights", "products", "lines of tile", "tiles", "result"
 )  # fmt: skip
+GROUPS: Final = "weft.winograd_groups"
+"""The annotation of a block, if an extent is symbolic: how many groups of tiles a band has."""
 STAGES: Final = (PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT)
 """The values of the annotation, in the order in which the stages run; ``WEIGHTS`` may be one."""
-BAND_AXES: Final = 3
+BAND_AXES: Final = 2
 """How many axes of each stage between the data and the result say which band it is."""
 _INDEX: Final = "int64"
 
@@ -118,12 +123,15 @@ class _Function:
         ]
         batch, self.height, self.width = extents
         size = (results(self.height, top, bottom), results(self.width, left, right))
-        across = tiles_of(size[1], form.tile)
-        self.down = tiles_of(size[0], form.tile)
-        """Rows of tiles of an image."""
-        bands: tuple[Extent, ...] = (1, 1, 1)
-        if not form.is_whole:
-            bands = (batch, tiles_of(self.down, form.rows), tiles_of(across, form.row))
+        self.across, self.down = tiles_of(size[1], form.tile), tiles_of(size[0], form.tile)
+        """Tiles of a row, and rows of tiles of an image."""
+        self.count = batch * self.down * self.across
+        """Tiles of all images."""
+        bands: tuple[Extent, ...] = (1, 1)
+        if form.symbols:
+            bands = (tiles_of(self.count, form.tiles), form.groups)
+        elif not form.is_whole:
+            bands = (batch, tiles_of(self.down, form.rows))
         filters, side, tiles = form.filters // form.block, form.side, form.rows * form.row
         lines = (*bands, form.rows, blocks, side, form.row * form.tile + WINDOW - 1, a)
         shapes: dict[str, tuple[Extent, ...]] = {
@@ -199,7 +207,9 @@ class _Function:
             _label(name),
             seq(*body(*variables)),
             None if init is None else init(*variables),
-            annotations=Attrs({STAGE: name}),
+            annotations=Attrs(
+                {STAGE: name, GROUPS: self.form.groups} if self.form.symbols else {STAGE: name}
+            ),
         )
         known = {buffer.data: buffer for buffer in self.buffers.values()}
         reads, writes, _ = get_block_access_region(block, known)
@@ -220,10 +230,8 @@ class _Function:
         top, left = form.padding[:2]
 
         def body(*at: Any) -> list[Stmt]:
-            *band, r, c, x, k = at
-            image, row, start = band[0], band[1] * form.rows + r, band[2] * (form.row * form.tile)
-            if form.is_whole:
-                image, row = r // form.down, r % form.down
+            outer, inner, r, c, x, k = at
+            band, (image, row, start) = (outer, inner), self.place(outer, inner, r)
             place = start + x - left
             stores = []
             for i in range(form.side):
@@ -234,7 +242,20 @@ class _Function:
                 stores.append(self.store(PIXELS, value, *band, r, c, i, x, k))
             return stores
 
-        return self.stage(PIXELS, self.axes(PIXELS, "nbwrc.xk"), body)
+        return self.stage(PIXELS, self.axes(PIXELS, "nbrc.xk"), body)
+
+    def place(self, outer: Any, inner: Any, row: Any) -> tuple[Any, Any, Any]:
+        """The image, the row of tiles and the first column of a row of a band."""
+        form = self.form
+        if form.is_whole:
+            return row // form.down, row % form.down, 0
+        if not form.symbols:
+            return outer, inner * form.rows + row, 0
+        number = op.min((outer * form.groups + inner) * form.rows + row, self.count - 1)
+        line, start = number // self.across, number % self.across * form.tile
+        if BATCH in form.symbols or form.data[0] > 1:
+            return line // self.down, line % self.down, start
+        return 0, line, start
 
     def lines(self) -> Stmt:
         """The first transform of the data, down the lines."""
@@ -245,7 +266,7 @@ class _Function:
             sums = _by_parity(matrices(self.form.tile).data, values)
             return [self.store(LINES, value, *before, i, x, k) for i, value in enumerate(sums)]
 
-        return self.stage(LINES, self.axes(LINES, "nbwrc.xk"), body)
+        return self.stage(LINES, self.axes(LINES, "nbrc.xk"), body)
 
     def data(self) -> Stmt:
         """The second transform of the data, along the lines."""
@@ -258,7 +279,7 @@ class _Function:
             sums = _by_parity(matrices(form.tile).data, values)
             return [self.store(DATA, value, *band, i, j, c, t, k) for j, value in enumerate(sums)]
 
-        return self.stage(DATA, self.axes(DATA, "nbwi.ctk"), body)
+        return self.stage(DATA, self.axes(DATA, "nbi.ctk"), body)
 
     def weights(self) -> Stmt:
         """The kernel's windows transformed, down the lines and along them."""
@@ -293,7 +314,7 @@ class _Function:
             weight = self.load(WEIGHTS, *place, f, c * a + k, p)
             return [self.store(PRODUCTS, self.load(PRODUCTS, *at[:-2]) + number * weight, *at[:-2])]
 
-        axes = {**self.axes(PRODUCTS, "nbwijftp"), "c": _integer(blocks), "k": _integer(a)}
+        axes = {**self.axes(PRODUCTS, "nbijftp"), "c": _integer(blocks), "k": _integer(a)}
         return self.stage(PRODUCTS, axes, body, "ck", init)
 
     def tile_lines(self) -> Stmt:
@@ -308,7 +329,7 @@ class _Function:
             sums = _by_pairs(matrices(form.tile).results, values)
             return [self.store(TILE_LINES, s, *band, f, t, i, j, k) for i, s in enumerate(sums)]
 
-        return self.stage(TILE_LINES, self.axes(TILE_LINES, "nbwft.jk"), body)
+        return self.stage(TILE_LINES, self.axes(TILE_LINES, "nbft.jk"), body)
 
     def tiles(self) -> Stmt:
         """The second transform of the products, along the lines."""
@@ -319,7 +340,7 @@ class _Function:
             sums = _by_pairs(matrices(self.form.tile).results, values)
             return [self.store(TILES, value, *before, x, k) for x, value in enumerate(sums)]
 
-        return self.stage(TILES, self.axes(TILES, "nbwfti.k"), body)
+        return self.stage(TILES, self.axes(TILES, "nbfti.k"), body)
 
     def result(self) -> Stmt:
         """The images made of the tiles, without elements beyond the edges."""
@@ -327,10 +348,14 @@ class _Function:
 
         def body(n: Var, f: Var, y: Var, x: Var, k: Var) -> list[Stmt]:
             row, column = y // form.tile, x // form.tile
-            band: tuple[Extent, ...] = (n, row // form.rows, column // form.row)
-            tile = row % form.rows * form.row + column % form.row
+            number = (n * self.down + row) * self.across + column
+            band: tuple[Extent, ...] = (n, row // form.rows)
+            tile = row % form.rows * form.row + column
             if form.is_whole:
-                band, tile = (0, 0, 0), (n * form.down + row) * form.across + column
+                band, tile = (0, 0), number
+            if form.symbols:
+                group, tile = number // form.rows, number % form.rows
+                band = (group // form.groups, group % form.groups)
             value = self.load(TILES, *band, f, tile, y % form.tile, x % form.tile, k)
             return [self.store(RESULT, value, n, f, y, x, k)]
 

@@ -45,8 +45,8 @@ class Form:
     tile: int
     """The number of results of a tile along each axis: 2 or 4."""
     rows: int
-    """Rows of tiles in a band: a divisor of ``down``, or all rows of all images. Any number if the
-    height is a symbol."""
+    """Rows of tiles in a band: a divisor of ``down``, or all rows of all images. If there are
+    symbols: the tiles of a group, which are numbered through all images."""
     padding: tuple[int, int, int, int]
     """Top, left, bottom, right."""
     data: tuple[int, int, int, int, int]
@@ -60,8 +60,8 @@ class Form:
     """Whether the function transforms the kernel itself; else it takes transformed weights."""
     symbols: frozenset[int] = frozenset()
     """The axes of the data whose extents only a call tells: some of BATCH, HEIGHT, WIDTH."""
-    columns: int = 0
-    """How many tiles of a row a band has, if the width is a symbol; else 0: all of them."""
+    groups: int = 1
+    """How many groups of tiles a band has, if there are symbols."""
 
     @property
     def side(self) -> int:
@@ -87,8 +87,18 @@ class Form:
 
     @property
     def row(self) -> int:
-        """The number of tiles of a row in a band."""
-        return self.columns or self.across
+        """The number of tiles of a row in a band; 1 if a band has groups instead of rows."""
+        return 1 if self.symbols else self.across
+
+    @property
+    def count(self) -> int:
+        """The number of tiles of all images."""
+        return self.data[0] * self.down * self.across
+
+    @property
+    def tiles(self) -> int:
+        """The number of tiles of a band."""
+        return self.rows * self.row * self.groups
 
     @property
     def is_whole(self) -> bool:
@@ -96,11 +106,11 @@ class Form:
         return not self.symbols and self.rows == self.data[0] * self.down
 
     @property
-    def bands(self) -> tuple[int, int, int]:
-        """The number of images, of bands of rows, and of parts of each row."""
-        if self.is_whole:
-            return 1, 1, 1
-        return self.data[0], tiles_of(self.down, self.rows), tiles_of(self.across, self.row)
+    def bands(self) -> int:
+        """The number of bands of all images."""
+        if self.symbols:
+            return tiles_of(self.count, self.tiles)
+        return 1 if self.is_whole else self.data[0] * tiles_of(self.down, self.rows)
 
     @property
     def weights(self) -> tuple[int, int, int, int, int]:

@@ -11,10 +11,12 @@ import weft
 from weft import dlight, te, tir, topi
 from weft.backends.cpu.schedules import winograd
 from weft.driver.pipeline import lower_tir
+from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
+from weft.tir.expr import FloorDiv, FloorMod
 from weft.tir.interp import run
-from weft.tir.stmt import DeclBuffer, For, ForKind
+from weft.tir.stmt import DeclBuffer, For, ForKind, LetStmt
 from weft.topi.nn.winograd import winograd_function
 from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
 
@@ -39,9 +41,15 @@ ALL = frozenset([BATCH, HEIGHT, WIDTH])
 SYMBOLIC = {
     "any batch": Form(4, 2, (1, 1, 1, 1), (1, 2, 7, 6, 4), 4, 4, 4, symbols=frozenset([BATCH])),
     "any width": Form(
-        4, 1, (1, 1, 0, 1), (2, 1, 5, 16, 4), 8, 4, 4, symbols=frozenset([WIDTH]), columns=2
+        4, 3, (1, 1, 0, 1), (2, 1, 5, 16, 4), 8, 4, 4, symbols=frozenset([WIDTH]), groups=2
     ),
-    "any image": Form(2, 2, (1, 1, 1, 1), (1, 1, 8, 8, 4), 8, 4, 8, symbols=ALL, columns=3),
+    "any height": Form(
+        2, 5, (1, 1, 1, 1), (1, 2, 5, 6, 4), 8, 4, 8, symbols=frozenset([HEIGHT]), groups=3
+    ),
+    "any image": Form(2, 2, (1, 1, 1, 1), (1, 1, 8, 8, 4), 8, 4, 8, symbols=ALL, groups=3),
+    "any image in groups of its own": Form(
+        4, 3, (0, 1, 1, 0), (1, 1, 8, 8, 4), 8, 4, 8, symbols=ALL
+    ),
 }
 SIZES = [(0, 7, 6), (1, 1, 1), (2, 3, 17)]
 
@@ -103,10 +111,10 @@ def test_each_band_has_memory_of_its_own_and_no_more():
     [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
     inside = {decl.buffer.name: [int(extent) for extent in decl.buffer.shape]
               for decl in collect(parallel, DeclBuffer)}  # fmt: skip
-    assert inside["winograd_data"] == [1, 1, 1, 6, 6, 2, 8, 4]
-    assert inside["winograd_products"] == [1, 1, 1, 6, 6, 1, 8, 8]
-    assert inside["winograd_lines"] == [1, 1, 1, 1, 1, 6, 18, 4]
-    assert inside["winograd_tiles_local"] == [1, 1, 1, 1, 1, 4, 4, 8]
+    assert inside["winograd_data"] == [1, 1, 6, 6, 2, 8, 4]
+    assert inside["winograd_products"] == [1, 1, 6, 6, 1, 8, 8]
+    assert inside["winograd_lines"] == [1, 1, 1, 1, 6, 18, 4]
+    assert inside["winograd_tiles_local"] == [1, 1, 1, 1, 4, 4, 8]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +144,28 @@ def test_only_a_panel_of_the_kernel_is_transformed_at_once():
     [weights] = [decl.buffer for decl in collect(lowered.body, DeclBuffer)
                  if decl.buffer.name == "weights"]  # fmt: skip
     assert [int(extent) for extent in weights.shape] == [36, 1, 32, 8]
+
+
+def test_a_band_of_numbered_tiles_is_as_large_as_its_groups_whatever_the_image_is():
+    form = Form(4, 4, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8, symbols=ALL, groups=3)
+    lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
+    [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
+    inside = {decl.buffer.name: [int(extent) for extent in decl.buffer.shape]
+              for decl in collect(parallel, DeclBuffer)}  # fmt: skip
+    assert inside["winograd_data"] == [1, 3, 6, 6, 2, 4, 4]
+    assert inside["winograd_products"] == [1, 3, 6, 6, 1, 4, 8]
+    assert inside["winograd_lines"] == [1, 1, 1, 1, 6, 6, 4]
+
+
+def test_a_tile_is_found_by_divisions_once():
+    form = Form(4, 4, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8, symbols=frozenset([HEIGHT, WIDTH]))
+    lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
+    divisions = [part for part in collect(lowered.body, (FloorDiv, FloorMod))
+                 if not isinstance(part.b, IntImm)]  # fmt: skip
+    named = [part for let in collect(lowered.body, LetStmt)
+             for part in collect(let.value, (FloorDiv, FloorMod))
+             if not isinstance(part.b, IntImm)]  # fmt: skip
+    assert len(divisions) == len(named) == 4  # row and column, of the data and of the result
 
 
 def test_other_functions_are_left_to_other_rules():

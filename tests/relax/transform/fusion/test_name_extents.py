@@ -114,7 +114,7 @@ def main(a: T.handle, b: T.handle{scalars}):
         ("(h - 5) // 4 + 1", "(h - 3) // 2 + 1", ("h_size // 2", "h_size"), 0),
         ("(h - 3) // 2", "(h + 1) // 6", ("h_size", "(h_size + 2) // 3"), 0),
         # nothing but a sum: the variable itself can be written with the extent
-        ("h + 1", "h // 2", ("h_size", "(h_size - 1) // 2"), 0),
+        ("h + 1", "h // 2", ("h_size", "(h_size + 1) // 2 - 1"), 0),
         ("h * 2", "h * 2 + 1", ("h_size", "h_size + 1"), 0),
         # one extent cannot be written with the other
         ("(h - 3) // 2", "(h - 4) // 2", ("(h - 3) // 2", "(h - 4) // 2"), 1),

@@ -68,7 +68,7 @@ def place_blocks(
     if not padded and _are_whole(nest, _across(roles, sizes)):
         # As one loop, so that the first panel of the next block is fetched ahead, too.
         panels = [sch.fuse(each, *panels)]
-    if are_few(sch, tiles, roles):
+    if are_few(sch, tiles):
         sch.annotate(panels[-1], PREFETCH_NEXT, True)
     sch.annotate(tiles[-1], PREFETCH_RESULT, True)
     sch.compute_at(part, tiles[-1])

@@ -159,10 +159,10 @@ def mark_tile(sch: Schedule, tail: Sequence[LoopRV]) -> None:
         sch.vectorize(tail[-1])
 
 
-def are_few(sch: Schedule, rows: Sequence[LoopRV], roles: Roles) -> bool:
+def are_few(sch: Schedule, rows: Sequence[LoopRV]) -> bool:
     """Whether a panel has so few uses that the first one, which waits for memory, counts.
 
-    So are the rows of a product of which only the run tells the number; images have more.
+    It may have few where only the run tells: the last stages of a network have small images.
     """
     times = product([extent_of(sch, loop) for loop in rows])
-    return roles.tall is None if times is None else 1 < times <= _FEW
+    return times is None or 1 < times <= _FEW

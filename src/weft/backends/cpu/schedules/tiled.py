@@ -277,7 +277,7 @@ def place_tile(
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = parallel_depth(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
-    if depth <= columns < len(order) and are_few(sch, order[columns:], roles):
+    if depth <= columns < len(order) and are_few(sch, order[columns:]):
         _prefetch_panels(sch, order[columns - 1] if fused is None or depth < columns else fused)
     place = fused if fused is not None and depth == len(order) else order[-1]
     sch.compute_at(block, place)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.backends.cpu.machine import is_cpu
-from weft.backends.cpu.schedules.elementwise import run_together
+from weft.backends.cpu.schedules.elementwise import extent_of, run_together
 from weft.backends.cpu.schedules.tiles import most_rows
 from weft.dlight.apply import ScheduleRule
 from weft.dlight.nest import Nest, blocks_of, loops_of
@@ -32,6 +32,7 @@ from weft.tir.transform.loop_partition import HINT
 from weft.topi.nn.winograd import (
     BAND_AXES,
     DATA,
+    GROUPS,
     LINES,
     PIXELS,
     PRODUCTS,
@@ -108,20 +109,51 @@ def _final(sch: Schedule, stages: Stages) -> BlockRV | None:
 
 def _tile_result(sch: Schedule, stages: Stages, final: BlockRV, machine: Machine) -> LoopRV | None:
     """Compute the results tile by tile; returns the loop over bands, None if there is one band."""
-    _, tiles, side, _, _ = _of_band(sch, stages[TILES])
-    rows = _of_band(sch, stages[PIXELS])[0]
     is_whole = _is_one_band(sch, stages[TILES])
-    batch, filters, height, width, block = sch.get_loops(final)
-    band, down, y = sch.split(height, [1, None, side] if is_whole else [None, rows, side])
-    part, across, x = sch.split(width, [1, None, side] if is_whole else [None, tiles // rows, side])
-    around = [batch, band, part]
-    outer = [filters, *around, down] if is_whole else [*around, filters, down]
-    sch.reorder(*outer, across, y, x, block)
-    fused = _parallel(sch, outer if is_whole else around, machine)
+    *_, block = sch.get_loops(final)
+    if _groups(sch, stages[TILES]) is None:
+        tile, bands = _tiles_by_rows(sch, stages, final, is_whole)
+    else:
+        tile, bands = _tiles_by_number(sch, stages, final)
+    fused = _parallel(sch, bands, machine)
     sch.vectorize(block)
     for stage in (TILES, TILE_LINES):
-        _compute_inside(sch, stages[stage], across)
+        _compute_inside(sch, stages[stage], tile)
     return None if is_whole else fused
+
+
+def _tiles_by_rows(
+    sch: Schedule, stages: Stages, final: BlockRV, is_whole: bool
+) -> tuple[LoopRV, list[LoopRV]]:
+    """The loop over the tiles of a row, and those that run in parallel."""
+    side, rows = _of_band(sch, stages[TILES])[2], _of_band(sch, stages[PIXELS])[0]
+    batch, filters, height, width, block = sch.get_loops(final)
+    band, down, y = sch.split(height, [1, None, side] if is_whole else [None, rows, side])
+    across, x = sch.split(width, [None, side])
+    outer = [filters, batch, band, down] if is_whole else [batch, band, filters, down]
+    sch.reorder(*outer, across, y, x, block)
+    return across, outer if is_whole else [batch, band]
+
+
+def _tiles_by_number(sch: Schedule, stages: Stages, final: BlockRV) -> tuple[LoopRV, list[LoopRV]]:
+    """The loop over the tiles of a group, and the one that runs in parallel."""
+    side, rows = _of_band(sch, stages[TILES])[2], _of_band(sch, stages[PIXELS])[0]
+    batch, filters, height, width, block = sch.get_loops(final)
+    down, y = sch.split(height, [None, side])
+    across, x = sch.split(width, [None, side])
+    sch.reorder(batch, down, across, filters, y, x, block)
+    is_single = extent_of(sch, batch) == 1
+    # One after the other: the number of a row of tiles divided by those of an image is the image.
+    number = sch.fuse(down if is_single else sch.fuse(batch, down), across)
+    band, group, tile = sch.split(number, [None, _groups(sch, stages[TILES]), rows])
+    sch.reorder(band, filters, group, tile, y, x, block)
+    return tile, [sch.fuse(batch, band) if is_single else band]
+
+
+def _groups(sch: Schedule, block: BlockRV) -> int | None:
+    """How many groups of tiles a band has; None if it has rows of tiles."""
+    groups = dict(sch.get(block).annotations or {}).get(GROUPS)
+    return None if groups is None else int(groups)
 
 
 def _of_band(sch: Schedule, block: BlockRV) -> list[int]:
@@ -168,6 +200,10 @@ def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machi
     if band is not None:
         sch.compute_at(write, band)
     *outer, tile, vector = sch.get_loops(write)
+    if (_groups(sch, block) or 1) > 1:  # the groups of a band share a panel of weights
+        fused, group, *others = outer
+        sch.reorder(*others, group)
+        outer = [fused, *others, group]
     shared = outer
     if WEIGHTS in stages:
         shared, outer = _panels_first(sch, write, outer)

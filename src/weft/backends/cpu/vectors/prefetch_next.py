@@ -54,9 +54,9 @@ _SECOND_CACHE: Final = 2
 """The locality that tells LLVM's prefetch to use the second cache: a panel exceeds the first."""
 _AT_ONCE: Final = 4
 """The most lines prefetched at a time: more would wait for each other, and loads for them."""
-_RUNS: Final = 12
-"""How many runs are assumed where only the run tells, to choose the loop in which prefetches stand:
-a loop of few steps, each of which has room for several."""
+_RUNS: Final = 5
+"""How many runs are assumed where only the run tells: they share out the panel, and runs after them
+prefetch nothing new. Of an image of 5 x 8 pixels, each row is one."""
 _FEW: Final = 2
 """So many runs, if only the run tells how many there are, share out a panel among themselves. If
 there are more, that many and another one do, and those after them prefetch nothing new."""

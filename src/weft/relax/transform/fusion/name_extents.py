@@ -21,8 +21,8 @@ Schedules fuse and split loops, and must prove, for example, that ``h_size * 3``
 three times ``h_size``: that is plain of a variable, of such an expression it is not. Without
 scalars beside its tensors, a kernel is also one that passes such as ConcatenateInPlace take, and
 kernels of layers of the same form are equal. Other extents are written with the variable where
-that is possible: ``(h - 33) // 32`` is ``(h_size - 2) // 2``. A kernel that needs ``h`` all the
-same stays as it is.
+that is possible: ``(h - 33) // 32`` is ``h_size // 2 - 1``. A kernel that needs ``h`` all the same
+stays as it is.
 """
 
 from __future__ import annotations
@@ -82,30 +82,35 @@ def _quotient_of(expr: PrimExpr) -> _Quotient | None:
 
 
 class _Replacer(Mutator):
-    """Replaces the term of an extent by ``value``, also where a quotient can be written with it."""
+    """Replaces an extent's term by ``size - shift``, also where a quotient can be written so."""
 
-    def __init__(self, extent: _Extent, value: PrimExpr) -> None:
+    def __init__(self, extent: _Extent, size: Var) -> None:
         super().__init__()
-        self.term, self.value = extent.term, value
+        self.term, self.size, self.shift = extent.term, size, extent.shift
         self.known = _quotient_of(extent.term)
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         """The expression with the term replaced inside of it."""
         if expr_deep_equal(expr, self.term):
-            return self.value
+            return op.subtract(self.size, self.shift)
         written = self.as_quotient(expr)
         return self.visit_default(expr) if written is None else written
 
     def as_quotient(self, expr: PrimExpr) -> PrimExpr | None:
-        """``(h + c) // (b * k)`` as ``(term + (c - a) // b) // k``, for a term ``(h + a) // b``."""
+        """``(h + c) // (b * k)`` as ``(term + (c - a) // b) // k``, for a term ``(h + a) // b``.
+
+        What is added to the size is less than k, as schedules write the number of tiles: one
+        quotient is written in one way.
+        """
         mine = _quotient_of(expr)
         if mine is None or self.known is None or mine.var is not self.known.var:
             return None
         apart, divisor = mine.shift - self.known.shift, self.known.divisor
         if apart % divisor or mine.divisor % divisor:
             return None
-        moved = op.add(self.value, apart // divisor)
-        return op.floordiv(moved, mine.divisor // divisor)
+        by = mine.divisor // divisor
+        whole, rest = divmod(apart // divisor - self.shift, by)
+        return op.add(op.floordiv(op.add(self.size, rest), by), whole)
 
 
 class _Renamer(Mutator):
@@ -114,7 +119,7 @@ class _Renamer(Mutator):
     def __init__(self, extent: _Extent, var: Var, size: Var) -> None:
         super().__init__()
         self.var, self.analyzer = var, Analyzer()
-        self.replacer = _Replacer(extent, op.subtract(size, extent.shift))
+        self.replacer = _Replacer(extent, size)
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         """The expression rewritten and simplified; what does not mention ``var`` is the same.

@@ -172,7 +172,8 @@ def _staying(func: Function, machine: Machine) -> Container[int]:
     collector = _Offers(machine)
     collector.visit_expr(func)
     constants = {id(item): item.data._array.nbytes for item in collect(func, Constant)}
-    return affordable(collector.offers, growth_limit(sum(constants.values())))
+    limit = growth_limit(sum(constants.values()), collector.offers.values())
+    return affordable(collector.offers, limit)
 
 
 def _matmul_scales(call: Call, left: Expr, right: Expr) -> bool:

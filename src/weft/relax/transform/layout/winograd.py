@@ -103,7 +103,8 @@ class _Finder(UnfusedFunctions):
 
     def affordable(self) -> dict[_Key, Form]:
         """The convolutions to replace, and their forms, as far as memory for weights allows."""
-        return affordable(self.offers, growth_limit(sum(self.sizes.values())))
+        limit = growth_limit(sum(self.sizes.values()), self.offers.values())
+        return affordable(self.offers, limit)
 
     def visit_constant_(self, op: Constant) -> RelaxExpr:
         """Count the size of a constant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from weft.ir.expr import Extent, PrimExpr
@@ -26,6 +26,8 @@ from weft.topi.nn.winograd_matrices import TILES
 
 _SHARE_OF_WEIGHTS: Final = 0.15
 """Weights may grow by this share of the size of all constants of the module."""
+_SHARE_OF_ANY_SIZE: Final = 0.3
+"""The same where extents are symbolic: no function transforms the kernel itself then."""
 _FREE_GROWTH: Final = 6 << 20
 """Bytes by which weights may grow in any case."""
 _ASSUMED: Final = (1, 224, 224)
@@ -42,7 +44,7 @@ class Offer(NamedTuple):
 
     def __str__(self) -> str:
         form = self.form
-        part = f"{form.rows} rows" if not form.columns else f"{form.rows} x {form.columns}"
+        part = f"{form.groups} x {form.rows} tiles" if form.symbols else f"{form.rows} rows"
         kernel = ", of the kernel" if form.takes_kernel else ""
         return f"tiles of {form.tile} in bands of {part}, panels of {form.panel}{kernel}"
 
@@ -79,9 +81,11 @@ def other_offers(kinds: Sequence[Form], machine: Machine) -> Iterator[Offers]:
                 yield Offers([Offer(form, direct_cycles(form, machine), growth(form))])
 
 
-def growth_limit(size: int) -> int:
-    """By how many bytes the weights of a module may grow whose constants have ``size`` bytes."""
-    return max(int(size * _SHARE_OF_WEIGHTS), _FREE_GROWTH)
+def growth_limit(size: int, offers: Iterable[Sequence[Offer]]) -> int:
+    """By how many bytes weights may grow in a module whose constants have ``size`` bytes."""
+    is_any_size = any(offer.form.symbols for forms in offers for offer in forms)
+    share = _SHARE_OF_ANY_SIZE if is_any_size else _SHARE_OF_WEIGHTS
+    return max(int(size * share), _FREE_GROWTH)
 
 
 def affordable(offers: Mapping[_Key, Sequence[Offer]], limit: int) -> dict[_Key, Form]:

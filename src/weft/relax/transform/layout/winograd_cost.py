@@ -9,14 +9,14 @@ figures come from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Final
 
 from weft.relax.op.nn.geometry import Geometry
 from weft.target.machine import Machine
-from weft.topi.nn.winograd_form import BATCH, HEIGHT, WIDTH, Form
+from weft.topi.nn.winograd_form import Form
 from weft.topi.nn.winograd_matrices import TILES, WINDOW
 
 _SHARE: Final = 0.85
@@ -40,8 +40,10 @@ _LOADS: Final = 2
 """How many vectors can be loaded in a cycle."""
 _GAIN: Final = 1.2
 """By which factor Winograd's algorithm must be faster: it is less accurate and needs memory."""
-_PART: Final = 8
-"""The most tiles that a band has along a symbolic axis."""
+_MOST_GROUPS: Final = 4
+"""The most groups of tiles that a band has, if an extent is symbolic."""
+_SMALL: Final = 0.25
+"""The share of small images, if an extent is symbolic."""
 _ELEMENT, _LINE = 4, 64
 """Bytes of an element and of a cache line."""
 
@@ -72,7 +74,8 @@ def form_faster_than(
     limit: float, form: Form, machine: Machine, tiles: tuple[int, ...] = TILES
 ) -> Form | None:
     """The same, compared with another algorithm that takes ``limit`` cycles."""
-    candidates = [(cycles(candidate, machine), candidate) for candidate in _forms(form, tiles)]
+    forms = _forms(form, machine, tiles)
+    candidates = [(cycles(candidate, machine), candidate) for candidate in forms]
     fewest, best = min(candidates, key=lambda pair: pair[0], default=(math.inf, form))
     return best if fewest * _GAIN < limit else None
 
@@ -94,34 +97,37 @@ def growth(form: Form) -> int:
     return (form.side**2 - WINDOW * WINDOW) * channels * form.filters * _ELEMENT
 
 
-def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
+def _forms(form: Form, machine: Machine, tiles: tuple[int, ...]) -> Iterator[Form]:
     """The convolution with every possible tile, band and panel."""
     if min(form.data) < 1 or min(form.size) < 1:
         return
     blocks = form.filters // form.block
     panels = [form.block * count for count in range(1, 5) if blocks % count == 0]
     for tile in tiles:
-        for rows, columns in _bands(replace(form, tile=tile)):
-            for panel in panels:
-                candidate = replace(form, tile=tile, rows=rows, columns=columns, panel=panel)
-                if candidate.rows * candidate.row > 1:
+        for panel in panels:
+            plain = replace(form, tile=tile, panel=panel)
+            for rows, groups in _bands(plain, machine):
+                candidate = replace(plain, rows=rows, groups=groups)
+                if candidate.tiles > 1:
                     yield candidate
 
 
-def _bands(form: Form) -> Iterator[tuple[int, int]]:
-    """The rows and columns that a band may have.
+def _bands(form: Form, machine: Machine) -> Iterator[tuple[int, int]]:
+    """The rows of tiles that a band may have; if an extent is symbolic, its groups and their tiles.
 
-    Along a symbolic axis any number of tiles is possible; a small one leaves few tiles empty.
+    The products of a group are in registers together.
     """
-    down, few = form.down, range(1, _PART + 1)
-    rows: Iterable[int] = [count for count in range(1, down + 1) if down % count == 0]
-    if HEIGHT in form.symbols:
-        rows = few
-    elif not form.symbols:
-        whole = down * form.data[0]
-        # A kernel is transformed once, not for each band.
-        rows = [whole] if form.takes_kernel else sorted({*rows, whole})
-    return product(rows, few if WIDTH in form.symbols else [0])
+    if form.symbols:
+        most = machine.accumulator_rows(-(-form.panel // machine.lanes()))
+        sizes = {most, -(-most // 2)} if most > 1 else ()
+        yield from product(sizes, range(1, _MOST_GROUPS + 1))
+        return
+    down = form.down
+    whole = down * form.data[0]
+    rows = [count for count in range(1, down + 1) if down % count == 0]
+    # A kernel is transformed once, not for each band.
+    for count in [whole] if form.takes_kernel else sorted({*rows, whole}):
+        yield count, 1
 
 
 def direct_cycles(
@@ -141,28 +147,41 @@ def direct_cycles(
 
 
 def cycles(form: Form, machine: Machine) -> float:
-    """Cycles of Winograd's algorithm on all cores."""
-    count, tiles = math.prod(form.bands), form.rows * form.row
-    channels, side = form.data[1] * form.data[4], form.side
+    """Cycles of Winograd's algorithm on all cores.
+
+    Only the run tells a symbolic extent. So the time in which tiles beyond the last one are
+    computed, or cores wait, is a mean of two cases: what is likely, and, at a quarter, a single
+    image of half the height and width.
+    """
+    if not form.symbols:
+        return _cycles(form, machine)
+    _, blocks, height, width, block = form.data
+    small = replace(form, data=(1, blocks, -(-height // 2), -(-width // 2), block))
+    if min(small.size) < 1:
+        small = form
+    rare = _cycles(small, machine) * form.count / small.count
+    return (1 - _SMALL) * _cycles(form, machine) + _SMALL * rare
+
+
+def _cycles(form: Form, machine: Machine) -> float:
+    """The cycles for images of exactly these sizes."""
+    count, channels, side = form.bands, form.data[1] * form.data[4], form.side
     panels = form.filters // form.panel
-    each = _tile_steps(tiles, form.panel, machine) * channels * panels * side * side / _SHARE
-    each += _kernel_transform(form)
+    steps = form.groups * _tile_steps(form.rows * form.row, form.panel, machine)
+    each = steps * channels * panels * side * side / _SHARE + _kernel_transform(form)
     places = WINDOW * WINDOW if form.takes_kernel else side * side
     weights = places * channels * form.filters * _ELEMENT
+    again = _read_again(weights, machine)
+    if form.symbols:
+        again = max(again - each / 2, 0)  # such small bands are fast: weights come meanwhile
     work = count * (each + _transforms(form, machine) + _spilled(form, machine))
-    work += _streamed(weights, machine) + (count - 1) * _read_again(weights, machine)
-    return work / machine.cores * (1.0 if form.is_whole else _idle(form, count, machine))
+    work += _streamed(weights, machine) + (count - 1) * again
+    return work / machine.cores * (1.0 if form.is_whole else _idle(count, machine))
 
 
-def _idle(form: Form, count: int, machine: Machine) -> float:
-    """How many times as long ``count`` bands take because cores wait for the busiest of them.
-
-    Only the run tells a symbolic batch. It is then the mean of what the likely batch and a single
-    image give, so that bands are not whole images because there are usually several.
-    """
-    batches = {1, form.data[0]} if BATCH in form.symbols else {form.data[0]}
-    counts = [count // form.data[0] * batch for batch in batches]
-    return sum(-(-bands // machine.cores) * machine.cores / bands for bands in counts) / len(counts)
+def _idle(count: int, machine: Machine) -> float:
+    """How many times as long ``count`` bands take because cores wait for the busiest of them."""
+    return -(-count // machine.cores) * machine.cores / count
 
 
 def _tile_steps(tiles: int, panel: int, machine: Machine) -> float:
@@ -183,8 +202,8 @@ def _step(rows: int, vectors: int, machine: Machine) -> float:
 
 def _transforms(form: Form, machine: Machine) -> float:
     """Cycles of the transforms of a band."""
-    tiles, side = form.rows * form.row, form.side
-    lines = form.rows * (form.row * form.tile + WINDOW - 1) * side
+    tiles, side = form.tiles, form.side
+    lines = form.rows * form.groups * (form.row * form.tile + WINDOW - 1) * side
     into = form.data[1] * -(-form.data[4] // machine.lanes()) * (lines + tiles * side * side)
     places = side * side + form.tile * side + form.tile * form.tile
     out = form.filters // form.block * -(-form.block // machine.lanes()) * tiles * places
@@ -202,7 +221,7 @@ def _kernel_transform(form: Form) -> float:
 def _spilled(form: Form, machine: Machine) -> float:
     """Cycles to write and read a band's transformed data and products, if no cache holds them."""
     channels = form.data[1] * form.data[4]
-    numbers = form.side**2 * form.rows * form.row * (channels + form.filters)
+    numbers = form.side**2 * form.tiles * (channels + form.filters)
     cores = machine.cores if form.is_whole else 1
     size = numbers * _ELEMENT
     rate = _SPILLED_NEAR if size <= machine.l3 // 2 else _SPILLED
