@@ -21,7 +21,8 @@ from typing import Final, Literal
 Event = Literal["pass", "passed", "kernel", "rule", "program", "lowered", "code"]
 """What happens, with its details:
 
-- ``pass`` (name, module) and ``passed`` (name, module, seconds): a pass begins and ends;
+- ``pass`` (name, module) and ``passed`` (name, module, seconds): a pass begins and ends; of those
+  that lower kernels, only what this process lowers, as others share in that work;
 - ``kernel`` (name, PrimFunc): a kernel is about to be scheduled;
 - ``rule`` (name, Schedule or None): what a rule answers;
 - ``program`` (name, reason): a part of a rule was tried; the reason, why it does not fit, is a
