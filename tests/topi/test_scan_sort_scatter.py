@@ -3,6 +3,9 @@ import pytest
 
 import weft
 from weft import te, topi
+from weft.ir.functor import collect
+from weft.tir.buffer import BufferLoad
+from weft.tir.stmt import For
 
 
 def test_cumsum(check, floats):
@@ -133,6 +136,31 @@ def test_scatter_nd(check, floats):
     expected = data.copy()
     expected[0, 1], expected[2, 3] = updates
     check(topi.scatter_nd, [data, indices, updates], expected)
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 3), (4, 0, 3), (4,), (4, 1)])
+def test_slices_are_written_whole_and_the_last_one_stays(check, floats, shape):
+    data, values = floats(*shape), floats(5, *shape[1:])
+    places = np.array([3, 0, -1, 1, 3], "int64")
+    expected = data.copy()
+    for place, value in zip(places, values, strict=True):
+        expected[place] = value
+    check(lambda a, i, v: topi.index_put(a, [i], v), [data, places, values], expected)
+    check(topi.scatter_nd, [data, places[None], values], expected)
+    np.add.at(expected := data.copy(), places, values)
+    check(lambda a, i, v: topi.index_put(a, [i], v, True), [data, places, values], expected)
+
+
+def test_the_place_of_a_slice_is_read_once():
+    data, places = te.placeholder((8, 64), name="data"), te.placeholder((5,), "int64", "places")
+    values = te.placeholder((5, 64), name="values")
+    out = topi.index_put(data, [places], values)
+    body = te.create_prim_func([data, places, values, out]).body
+    loops = [loop for loop in collect(body, For) if not collect(loop.body, For)]
+    assert len(loops) == 2  # the copy of the data, and a slice
+    read = {load.buffer.name for loop in loops for load in collect(loop, BufferLoad)}
+    assert "places" not in read
+    assert "places" in {load.buffer.name for load in collect(body, BufferLoad)}
 
 
 def test_masked_scatter(check, floats):

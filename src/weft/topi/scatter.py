@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from weft.ir.expr import PrimExpr, StringImm, as_prim_expr
@@ -15,6 +15,8 @@ from weft.tir.ir_builder import BufferVar, IRBuilder
 from weft.tir.stmt import AssertStmt, Evaluate, Stmt
 from weft.topi import tag
 from weft.topi.extents import (
+    Point,
+    Shape,
     broadcast_indices,
     compute_ax,
     const_int,
@@ -118,20 +120,36 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
             f"scatter_nd: index tuples of {width} exceed the {data.ndim} dimensions of the data"
         )
     outer = indices.ndim - 1
-    size = simplified(as_prim_expr(product(updates.shape)))
+    chosen, rest = updates.shape[:outer], updates.shape[outer:]
 
     def emit(ib: IRBuilder, target: BufferVar, others: list[BufferVar]) -> None:
         positions, values = others
-        with ib.for_range(0, size, "p") as p:
-            point = unravel_index(p, updates.shape)
-            where = [
-                from_end(positions[(number, *point[:outer])], data.shape[number])
-                for number in range(width)
+
+        def where(point: Point) -> list[PrimExpr]:
+            return [
+                from_end(positions[(number, *point)], data.shape[number]) for number in range(width)
             ]
-            place = (*where, *point[outer:])
-            target[place] = combine(target[place], values[tuple(point)])
+
+        for place, point in _slices(ib, chosen, rest, where):
+            target[tuple(place)] = combine(target[tuple(place)], values[tuple(point)])
 
     return _scatter(data, [indices, updates], emit, "scatter_nd.generic")
+
+
+def _slices(
+    ib: IRBuilder, outer: Shape, inner: Shape, where: Callable[[Point], list[PrimExpr]]
+) -> Iterator[tuple[Point, Point]]:
+    """Loops over slices, and over the elements of each: the element's place, and its point.
+
+    ``where`` gives the place of a slice of the shape ``inner``, which is computed once.
+    """
+    size, length = [simplified(as_prim_expr(product(shape))) for shape in (outer, inner)]
+    with ib.for_range(0, size, "p") as p:
+        point = unravel_index(p, outer)
+        place = [ib.let("place", index) for index in where(point)]
+        with ib.for_range(0, length, "q") as q:
+            rest = unravel_index(q, inner)
+            yield (*place, *rest), (*point, *rest)
 
 
 def index_put(
@@ -144,22 +162,20 @@ def index_put(
     shape = joint_shape(data, indices, "index_put")
     chosen = [*shape, *data.shape[len(indices) :]]
     combine = op.add if accumulate else _replace
-    size = simplified(as_prim_expr(product(chosen)))
 
     def emit(ib: IRBuilder, target: BufferVar, others: list[BufferVar]) -> None:
         *positions, given = others
-        with ib.for_range(0, size, "p") as p:
-            point = unravel_index(p, chosen)
-            where = [
-                from_end(
-                    place[tuple(broadcast_indices(tensor.shape, shape, point[: len(shape)]))],
-                    extent,
-                )
-                for place, tensor, extent in zip(positions, indices, data.shape, strict=False)
+
+        def where(point: Point) -> list[PrimExpr]:
+            tensors = zip(positions, indices, data.shape, strict=False)
+            return [
+                from_end(place[tuple(broadcast_indices(tensor.shape, shape, point))], extent)
+                for place, tensor, extent in tensors
             ]
-            spot = (*where, *point[len(shape) :])
+
+        for place, point in _slices(ib, shape, data.shape[len(indices) :], where):
             value = given[tuple(broadcast_indices(values.shape, chosen, point))]
-            target[spot] = combine(target[spot], value)
+            target[tuple(place)] = combine(target[tuple(place)], value)
 
     return _scatter(data, [*indices, values], emit, "index_put.generic")
 
