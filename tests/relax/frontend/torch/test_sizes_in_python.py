@@ -1,6 +1,7 @@
 """Python's functions of symbolic sizes, and torch's that take them for plain numbers."""
 
 import math
+import types
 
 import pytest
 import torch
@@ -139,3 +140,68 @@ def test_the_error_says_which_line_makes_a_constant_of_a_size():
     line = r"test_sizes_in_python.py:\d+ in steps: return x \* sum\(range.*\n.*plain number"
     with pytest.raises(weft.TVMError, match=line):
         assert_equal_at(steps, [(2, 12)])
+
+
+def test_the_order_of_products_is_the_one_for_the_sizes_of_the_example(monkeypatch):
+    """torch.einsum asks a package for it, which makes plain numbers of the sizes."""
+    asked = []
+
+    def contract_path(equation, *shapes, **options):
+        asked.append([tuple(int(size) for size in shape) for shape in shapes])
+        return [(1, 2), (0, 1)], equation
+
+    package = types.SimpleNamespace(contract_path=contract_path)
+    module = torch.backends.opt_einsum.get_opt_einsum.__globals__
+    monkeypatch.setitem(module, "_opt_einsum", package)
+    monkeypatch.setitem(module, "is_available", lambda: True)
+    monkeypatch.setitem(module, "enabled", True)
+    weight = torch.randn(4, 6)
+
+    def product(x):
+        return torch.einsum("bnd,de,bme->bnm", x, weight, x[..., :1].expand(-1, -1, 6))
+
+    class Product(nn.Module):
+        forward = staticmethod(product)
+
+    example = torch.randn(3, 5, 4)
+    shapes = ({0: BATCH, 1: LENGTH},)
+    compiled = weft.compile(Product(), (example,), dynamic_shapes=shapes, cache=False)
+    assert asked[0] == [(3, 5, 4), (4, 6), (3, 5, 6)]
+    for batch, length in ((3, 5), (2, 9), (7, 2)):
+        x = torch.randn(batch, length, 4)
+        expected = (x @ weight).sum(-1)[:, :, None] * x[:, None, :, 0]
+        torch.testing.assert_close(compiled(x), expected, rtol=1e-4, atol=1e-4)
+
+
+CUTS = {
+    "split into pieces of a batch": lambda x: torch.cat([x, 2 * x, x.exp()]).split(x.shape[0]),
+    "halves": lambda x: torch.cat([x, 2 * x]).chunk(2),
+    "two of four": lambda x: torch.cat([x, 2 * x, x.exp(), x], 1).chunk(4, dim=1)[1:3],
+    "halves of doubled rows": lambda x: x.repeat_interleave(2, 1).split(x.shape[1], -2),
+    "a piece that is left": lambda x: torch.cat([x, x[:, :1]], 1).split([x.shape[1], 1], 1),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_pieces_whose_number_no_size_changes(name):
+    """Both halves of a batch that is doubled, as guided diffusion has them."""
+
+    def cut(x):
+        pieces = CUTS[name](x)
+        return pieces[0] + 3 * pieces[1]
+
+    assert_equal_at(cut, [(3, 5, 4), (2, 9, 4), (7, 2, 4)])
+
+
+def test_rows_that_are_padded_to_whole_chunks_and_cut_back_are_reshaped():
+    """At multiples of 8 the reshape shares memory, at others it copies: that is no difference."""
+
+    def chunked(x):
+        batch, length = x.shape[:2]
+        missing = (8 - length % 8) % 8
+        padded = nn.functional.pad(x[..., None].expand(-1, -1, -1, 3), (0, 0, 0, 0, 0, missing))
+        sums = padded.reshape(batch, -1, 8, 4, 3).cumsum(2).reshape(batch, -1, 4, 3)
+        return sums[:, :length].reshape(batch, length, -1) * 2
+
+    length = torch.export.Dim("length", min=2, max=60)
+    assert_equal_at(chunked, [(2, 12, 4), (3, 7, 4), (2, 31, 4), (5, 16, 4), (2, 8, 4)], length)

@@ -40,6 +40,7 @@ from weft.relax.frontend.torch.example_inputs import prepared
 from weft.relax.frontend.torch.forgotten import changes_what_it_holds, warn_of_forgotten
 from weft.relax.frontend.torch.kept_tensors import written
 from weft.relax.frontend.torch.known_numbers import erase_reads, known_numbers, numbers_of
+from weft.relax.frontend.torch.reshapes import copied_reshapes
 from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.untouched import untouched
@@ -262,7 +263,7 @@ def _deferring_guards(
         if not _is_of_sizes(error) or not hasattr(symbolic_config, _GENERAL):
             raise
         try:
-            with symbolic_config.patch({_GENERAL: True}):
+            with symbolic_config.patch({_GENERAL: True}), copied_reshapes():
                 return _without_proved_guards(export)
         except Exception:  # noqa: BLE001 - the first error says what to do
             raise error from None

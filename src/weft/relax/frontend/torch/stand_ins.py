@@ -62,6 +62,7 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     ("torch", "", "take_along_dim", take_along.take_along_dim),
     ("torch", "Tensor", "take_along_dim", take_along.take_along_dim),
     ("torch", "", "istft", short_spectra.istft),
+    ("torch.backends", "opt_einsum", "get_opt_einsum", symbolic_numbers.get_opt_einsum),
     ("torch", "", "as_tensor", symbolic_numbers.as_tensor),
     ("torch", "Tensor", "new_tensor", symbolic_numbers.new_tensor),
     (_PACKING, "", "pack_padded_sequence", packed_sequences.pack_padded_sequence),

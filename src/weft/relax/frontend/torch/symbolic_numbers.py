@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Final
 
 import sympy
 import torch
+import torch.backends.opt_einsum
 
 from weft.relax.frontend.torch.symbols import quotient_of
 
@@ -25,6 +27,9 @@ _fftfreq: Final = torch.fft.fftfreq
 _rfftfreq: Final = torch.fft.rfftfreq
 _as_tensor: Final = torch.as_tensor
 _new_tensor: Final = torch.Tensor.new_tensor
+_get_opt_einsum: Final = torch.backends.opt_einsum.get_opt_einsum
+_ASSUMED: Final = 64
+"""An extent of which the example tells nothing, where only speed depends on it."""
 UNARY: Final = ("exp", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
 """Functions of ``math`` that torch has under the same names for tensors."""
 
@@ -132,6 +137,22 @@ def new_tensor(self: torch.Tensor, data: Any, **options: Any) -> torch.Tensor:
     if not _has_symbols(data):
         return _new_tensor(self, data, **options)
     return torch.tensor(data, **{"dtype": self.dtype, **options})
+
+
+def get_opt_einsum() -> SimpleNamespace:
+    """What ``torch.einsum`` asks for the order of its products: it is told the example's sizes."""
+    return SimpleNamespace(contract_path=_contract_path)
+
+
+def _contract_path(equation: str, *operands: torch.Tensor, **options: object) -> Any:
+    shapes = [[_in_example(size) for size in operand.shape] for operand in operands]
+    return _get_opt_einsum().contract_path(equation, *shapes, shapes=True, **options)
+
+
+def _in_example(size: int | torch.SymInt) -> int:
+    if not isinstance(size, torch.SymInt):
+        return size
+    return int(size.node.hint) if size.node.has_hint() else _ASSUMED
 
 
 def _has_symbols(data: object) -> bool:

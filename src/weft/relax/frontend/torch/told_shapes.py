@@ -4,7 +4,7 @@ To learn the shapes of ``aten.lstm.input`` torch runs its own decomposition, a P
 steps, which makes a number of a symbolic length. To learn those of ``aten.cdist`` it asks whether
 there are more than 25 rows, as its kernels differ there. Of least squares it says that they depend
 on data, which its usual driver's do not. A choice by a mask of bytes, as old models have them, it
-refuses, though its kernels take it.
+refuses, though its kernels take it. It does not see that ``4 * n`` rows are four pieces of ``n``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import sympy
 import torch
 from torch._C import DispatchKey
 from torch._decomp import decomposition_table
@@ -27,6 +28,8 @@ _CDIST: Final = torch.ops.aten.cdist.default
 _KEYS: Final = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
 _LSTSQ: Final = torch.ops.aten.linalg_lstsq.default
 _WHERE: Final = torch.ops.aten.where.self
+_SPLIT: Final = torch.ops.aten.split.Tensor
+_TORCHS_SPLIT: Final = decomposition_table[_SPLIT]
 
 
 def _recurrent(
@@ -53,6 +56,16 @@ def _cdist(
     """A tensor of the shape of the distances between the rows of two tensors."""
     batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     return x1.new_empty([*batch, x1.shape[-2], x2.shape[-2]])
+
+
+def _split(self: torch.Tensor, split_size: int, dim: int = 0) -> tuple[torch.Tensor, ...]:
+    """The pieces of a tensor, of an extent that is a multiple of theirs whatever the sizes are."""
+    size = self.shape[dim]
+    if isinstance(size, torch.SymInt) and isinstance(split_size, torch.SymInt):
+        count = sympy.cancel(size.node.expr / split_size.node.expr)
+        if count.is_Integer:
+            return tuple(self.split_with_sizes([split_size] * int(count), dim))
+    return tuple(_TORCHS_SPLIT(self, split_size, dim))
 
 
 def _lstsq(
@@ -101,7 +114,7 @@ def told_shapes() -> Iterator[None]:
 
     This changes torch's tables for the whole process: hold ``EXPORTING``.
     """
-    told = {**dict.fromkeys(_LAYERS, _recurrent), _CDIST: _cdist}
+    told = {**dict.fromkeys(_LAYERS, _recurrent), _CDIST: _cdist, _SPLIT: _split}
     kept = [(layer, dict(layer.py_kernels), decomposition_table.get(layer)) for layer in told]
     ways = {way: shapes for way, shapes in _FAKE.items() if way not in op_implementations_dict}
     try:
