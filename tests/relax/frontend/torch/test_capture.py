@@ -246,3 +246,43 @@ class Forward(torch.nn.Module):
 def test_derivatives_in_forward_mode():
     x, model = torch.randn(4), Forward()
     torch.testing.assert_close(weft.compile(model, (x,), cache=False)(x), model(x))
+
+
+def test_a_model_that_catches_an_error_of_a_layer():
+    """So a chain of layers finds out which of them take lengths."""
+
+    class Chain(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 6), torch.nn.Tanh()])
+
+        def forward(self, x, lengths):
+            for layer in self.layers:
+                try:
+                    x = layer(x, lengths=lengths)
+                except TypeError:
+                    x = layer(x)
+            return x * lengths[:, None]
+
+    inputs = (torch.randn(3, 4), torch.rand(3))
+    model = Chain()
+    compiled = weft.compile(model, inputs, cache=False)
+    torch.testing.assert_close(compiled(*inputs), model(*inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_what_torch_calls_only_with_plain_sizes_is_told_without_its_c_stack():
+    class Plain(torch.nn.Module):
+        def forward(self, x):
+            if isinstance(x.shape[0], torch.SymInt):
+                raise RuntimeError(
+                    "Cannot call storage_offset() on tensor with symbolic sizes/strides\n"
+                    "Exception raised from throw_cannot_call (most recent call first):\n"
+                    "frame #0: c10::Error::Error(c10::SourceLocation) + 0x9d (libc10.so)"
+                )
+            return x * 2
+
+    shapes = ({0: Dim("n", min=2, max=60)},)
+    with pytest.raises(CaptureError, match="no code of symbolic sizes") as caught:
+        weft.compile(Plain(), (torch.randn(3, 4),), dynamic_shapes=shapes, cache=False)
+    assert "storage_offset" in str(caught.value)
+    assert "c10" not in str(caught.value)

@@ -3,11 +3,13 @@
 import math
 import types
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import weft
+from weft.relax.frontend.torch.capture import CaptureError
 
 BATCH, LENGTH = torch.export.Dim("batch", min=2, max=64), torch.export.Dim("length", max=512)
 
@@ -205,3 +207,19 @@ def test_rows_that_are_padded_to_whole_chunks_and_cut_back_are_reshaped():
 
     length = torch.export.Dim("length", min=2, max=60)
     assert_equal_at(chunked, [(2, 12, 4), (3, 7, 4), (2, 31, 4), (5, 16, 4), (2, 8, 4)], length)
+
+
+def test_a_number_of_numpy_beside_the_length_of_a_tensor_is_refused():
+    """torch's reader of bytecode, which takes len(x), makes a tensor without values of it."""
+
+    class Entropy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.count = np.prod((5, 1))
+
+        def forward(self, x):
+            constant = self.count * np.log(2 * np.pi)
+            return torch.zeros(len(x)) - 0.5 * constant - torch.sum(x, 1)
+
+    with pytest.raises(CaptureError, match=r"len\(x\)"):
+        weft.compile(Entropy(), (torch.randn(3, 5),), dynamic_shapes=({0: BATCH},), cache=False)

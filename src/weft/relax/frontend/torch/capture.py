@@ -22,6 +22,7 @@ from typing import Any, Final
 import sympy
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
+from torch._subclasses import FakeTensor
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.sym_node import SymNode
@@ -54,6 +55,7 @@ _NOISE: Final = (
     "TORCHDYNAMO", 'File "/', "Caused by:", "For more information", "For extended logs",
     "The error above occurred when calling torch.export", "Use tlparse", "Original traceback:",
     "While executing %", "None", "If you suspect the guard", "For more debugging help",
+    "frame #", "Exception raised from",
 )  # fmt: skip
 """Beginnings of lines of torch's reports that tell a user of weft nothing."""
 _STACK: Final = "User stack:"
@@ -80,6 +82,10 @@ _OTHER_SIZES: Final = (
     "the model does something else for other sizes: give the axis a range (Dim(name, min=, max=)) "
     "or a divisor (4 * Dim(name)) with which this holds, or leave it out of dynamic_shapes and "
     "compile once for each size"
+)
+_NO_SYMBOLS: Final = (
+    "torch has no code of symbolic sizes for what this line calls: leave the axes out of "
+    "dynamic_shapes and compile once for each size"
 )
 _SPECIALIZED: Final = "your code specialized it to be a constant"
 _CONSTANT: Final = (
@@ -314,7 +320,10 @@ def _exported_from_bytecode(
     stops, too, ``stop`` is the error to tell, unless only sizes are left to complain of.
     """
     try:
-        return _deferring_guards(functools.partial(export, strict=True))
+        program = _deferring_guards(functools.partial(export, strict=True))
+        if any(isinstance(value, FakeTensor) for value in program.constants.values()):
+            raise stop  # of a number of numpy, np.log(2), it keeps what stands for it in a trace
+        return program
     except Exception as error:  # noqa: BLE001 - whatever fails now, the first error stands
         raise (error if _is_of_sizes(stop) and _is_of_sizes(error) else stop) from None
 
@@ -409,6 +418,8 @@ def _advice(kind: str, text: str, dynamic: bool, is_within: bool) -> str:
         return _RESULTS
     if is_within and kind in _IN_TRACES:
         return f"{_RUN}; {_UNTRACEABLE}"
+    if dynamic and "tensor with symbolic sizes" in text:
+        return _NO_SYMBOLS
     if dynamic:
         return _OTHER_SIZES if "generated guard" in text else _DYNAMIC
     if kind == "TypeError" and "argument" in text:

@@ -9,6 +9,7 @@ from typing import Final
 
 from weft.relax.frontend.torch import (
     attention_masks,
+    caught_errors,
     detectors,
     keypoints,
     longformer,
@@ -48,6 +49,7 @@ _STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
     (_LONGFORMER, "LongformerModel", "_merge_to_attention_mask", longformer.merged_mask),
     (_LONGFORMER, "LongformerEncoder", "forward", longformer.encoded),
     (_LONGFORMER, "LongformerSelfAttention", "forward", longformer.attended),
+    ("torch.fx", "Tracer", "call_module", caught_errors.call_module),
     ("torch.nn.functional", "", "one_hot", one_hot.one_hot),
     *(("math", "", name, symbolic_numbers.of_symbols(name)) for name in symbolic_numbers.UNARY),
     ("math", "", "sqrt", symbolic_numbers.sqrt),
