@@ -11,6 +11,7 @@ import pytest
 
 from weft import ir, te, tir
 from weft.ir.expr import PrimExpr
+from weft.ir.functor import substitute
 from weft.ir.node import NODE_CLASSES, NODE_TYPES, Array, Map, Node, derived, field, freeze, node
 from weft.relax.expr import DataflowVar
 from weft.support.errors import IRAttributeError, IRTypeError, IRValueError
@@ -109,6 +110,42 @@ def test_field_tables_follow_the_flags():
     assert dict(For.STRUCTURE)["loop_var"] is True
     assert dict(For.STRUCTURE)["body"] is False
     assert set(For.CHILDREN) >= {"loop_var", "min", "extent", "body"}
+
+
+@node
+class Holder(Node):
+    """A node class with every kind of field that walks enter."""
+
+    first: PrimExpr
+    maybe: PrimExpr | None = field(default=None)
+    items: Array[PrimExpr] = field(default=())
+    inner: Node | None = field(default=None)
+    table: Map[str, Node] = field(default=None)
+    note: str = field(default="")
+
+
+def test_parts_are_the_nodes_right_below_from_left_to_right():
+    x, y, z = (tir.Var(name, "int32") for name in "xyz")
+    inner = Holder(x)
+    table = {"a": inner, "b": [y, "text", [z]]}
+    whole = Holder(x + 1, y, [z, x], inner, table, "a note")
+    assert whole._parts_() == (whole.first, y, z, x, inner, inner, y, z)
+    assert Holder(x)._parts_() == (x,)
+    assert x._parts_() == ()
+
+
+def test_a_node_is_rebuilt_only_where_a_child_changes():
+    x, y, z = (tir.Var(name, "int32") for name in "xyz")
+    whole = Holder(x + 1, y, [z, y], Holder(x), {"a": Holder(y)}, "a note")
+    assert substitute(whole, {tir.Var("w", "int32"): z}) is whole
+    rebuilt = substitute(whole, {y: z})
+    assert (rebuilt.first, rebuilt.inner, rebuilt.note) == (whole.first, whole.inner, "a note")
+    assert (rebuilt.maybe, list(rebuilt.items), rebuilt.table["a"].first) == (z, [z, z], z)
+    assert rebuilt.items[0] is z
+    assert type(rebuilt.items) is Array
+    assert type(rebuilt.table) is Map
+    alone = Holder(x, None, [], None, None)
+    assert substitute(alone, {x: y})._parts_() == (y,)
 
 
 def test_python_suggests_the_nearest_attribute():

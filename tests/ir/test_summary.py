@@ -9,8 +9,8 @@ import numpy as np
 from weft import te
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, Visitor, collect, post_order_visit, substitute
-from weft.ir.node import NODE_TYPES, Node
-from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of
+from weft.ir.node import NODE_TYPES, Node, summary_of
+from weft.ir.summary import IDENTITIES, bits_of, identities
 from weft.script import tir as T
 from weft.tir.expr import Add, BinaryExpr, Call, Mul, PrimExpr, Select, SizeVar, Var
 from weft.tir.function import PrimFunc

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.ir.expr import IntImm, StringImm
-from weft.ir.node import Array, Map, register_conversion
+from weft.ir.node import Array, Map
+from weft.ir.node_code import register_conversion
 from weft.support.errors import IRAttributeError, IRTypeError
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol
 
 import numpy as np
 
-from weft.ir.node import Node, derived, field, node, register_conversion, with_slots
+from weft.ir.node import Node, derived, field, node, with_slots
+from weft.ir.node_code import register_conversion
 from weft.ir.numpy_calls import apply_ufunc, refuse_torch
 from weft.ir.type import Type
 from weft.support import slots

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from weft.ir.attrs import Attrs
-from weft.ir.node import CONVERSIONS, NODE_CLASSES, Array, Map, Node, cached_by_class
+from weft.ir.node import NODE_CLASSES, Array, Map, Node, cached_by_class
+from weft.ir.node_code import CONVERSIONS
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, IRTypeError
 

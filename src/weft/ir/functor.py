@@ -14,14 +14,14 @@ node that contains none of the classes that a subclass has methods for is skippe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from weft.ir.expr import PrimExpr
-from weft.ir.node import NODE_TYPES, Array, Map, Node
+from weft.ir.node import NODE_TYPES, Map, Node, nodes_in, rebuilt_items, summary_of
 from weft.ir.sharing import Walk, is_binder, is_compared_once, is_nested, is_sequence, is_shared
-from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of, summary_of_value
+from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of_value
 from weft.support.errors import IRTypeError, wrong_type
 from weft.support.recursion import deep_recursion
 
@@ -209,23 +209,18 @@ class Visitor(_Dispatcher):
     def visit_default(self, node: Node) -> None:
         """Visit the children in declaration order."""
         handlers = self._handlers
-        for name in node.CHILDREN:
-            value = getattr(node, name)
-            if isinstance(value, Node):  # as ``visit`` skips it, without a call
-                ignored = handlers.ignored
-                if (value._summary or summary_of(value)) | ignored == ignored:
-                    continue
-            if value is not None:
-                self.visit(value)
+        for part in node._parts_():
+            ignored = handlers.ignored  # as ``visit`` skips it, without a call
+            if (part._summary or summary_of(part)) | ignored != ignored:
+                self.visit(part)
 
     def visit_field(self, value: object) -> None:
         """Visit what is inside a sequence or mapping."""
-        if isinstance(value, (tuple, list)):
-            for item in value:
-                self.visit(item)
-        elif isinstance(value, dict):
-            for item in value.values():
-                self.visit(item)
+        handlers = self._handlers
+        for part in nodes_in(value):
+            ignored = handlers.ignored
+            if (part._summary or summary_of(part)) | ignored != ignored:
+                self.visit(part)
 
 
 class Mutator(_Dispatcher):
@@ -260,15 +255,18 @@ class Mutator(_Dispatcher):
             ignored = self._handlers.ignored
             if (node._summary or summary_of(node)) | ignored == ignored:
                 return node
-        if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
+        if how == _EACH_TIME:
             return getattr(self, method)(node)
-        if how == _BY_MUTATOR:
-            known = self._memo.get(id(node))
-            if known is None:
-                known = self._memo[id(node)] = (node, getattr(self, method)(node))
-            return known[1]
-        if how == _SEQUENCE:
-            return self._sequence(node, method)
+        if how > _BINDER:
+            if how == _IF_NESTED and not is_nested(node):
+                return getattr(self, method)(node)
+            if how == _BY_MUTATOR:
+                known = self._memo.get(id(node))
+                if known is None:
+                    known = self._memo[id(node)] = (node, getattr(self, method)(node))
+                return known[1]
+            if how == _SEQUENCE:
+                return self._sequence(node, method)
         walk = self._walk
         if walk is None:
             return self._outermost(node, method, how)
@@ -283,31 +281,12 @@ class Mutator(_Dispatcher):
 
     def visit_default(self, node: N) -> N:
         """Rewrite the children; the same object if none changed."""
-        changes: dict[str, object] | None = None
-        handlers = self._handlers
-        for name in node.CHILDREN:
-            old = getattr(node, name)
-            if isinstance(old, Node):  # as ``visit`` skips it, without a call
-                ignored = handlers.ignored
-                if (old._summary or summary_of(old)) | ignored == ignored:
-                    continue
-            elif old is None:
-                continue
-            new = self.visit(old)
-            if new is not old:
-                if changes is None:
-                    changes = {}
-                changes[name] = new
-        return node if changes is None else node.with_(**changes)
+        return node._rebuilt_(self.visit, self._handlers)
 
     def visit_field(self, value: object) -> object:
         """Rewrite what is inside a sequence or mapping; the same object if nothing changed."""
         if isinstance(value, (tuple, list)):
-            items = [self.visit(item) for item in value]
-            for new, old in zip(items, value, strict=True):
-                if new is not old:
-                    return Array(items)
-            return value
+            return rebuilt_items(value, self.visit, self._handlers)
         if isinstance(value, Map):
             entries = {}
             changed = False
@@ -320,7 +299,7 @@ class Mutator(_Dispatcher):
 
 
 def _post_order(
-    node: Node,
+    nodes: Iterable[Node],
     kind: type[N] | tuple[type[N], ...],
     bits: int,
     function: Callable[[N], None],
@@ -328,52 +307,29 @@ def _post_order(
 ) -> None:
     """Call ``function`` on every node of a class: the most frequent walk, so without dispatch.
 
-    ``bits`` are those of the class; a part without any of them is skipped, and ``node`` has some.
+    ``bits`` are those of the class; a part without any of them is skipped.
     """
-    seen[id(node)] = node
-    for name in node.CHILDREN:
-        child = getattr(node, name)
-        if isinstance(child, Node):
-            if (child._summary or summary_of(child)) & bits and id(child) not in seen:
-                _post_order(child, kind, bits, function, seen)
-        elif child is not None:
-            _items_post_order(child, kind, bits, function, seen)
-    if isinstance(node, kind):
-        function(node)
-
-
-def _items_post_order(
-    value: object,
-    kind: type[N] | tuple[type[N], ...],
-    bits: int,
-    function: Callable[[N], None],
-    seen: dict[int, Node],
-) -> None:
-    """As ``_post_order``, for any value: the node itself, or what is in a sequence or mapping."""
-    if isinstance(value, Node):
-        value = (value,)
-    elif isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return
-    for item in value:
-        if not isinstance(item, Node):
-            _items_post_order(item, kind, bits, function, seen)
-        elif (item._summary or summary_of(item)) & bits and id(item) not in seen:
-            _post_order(item, kind, bits, function, seen)
+    for node in nodes:
+        if (node._summary or summary_of(node)) & bits and id(node) not in seen:
+            seen[id(node)] = node
+            parts = node._parts_()
+            if parts:
+                _post_order(parts, kind, bits, function, seen)
+            if isinstance(node, kind):
+                function(node)
 
 
 @deep_recursion
 def post_order_visit(root: object, function: Callable[[Node], None]) -> None:
     """Call ``function`` on every node below ``root``, children first, each object once."""
-    _items_post_order(root, Node, -1, function, {})
+    _post_order(nodes_in(root), Node, -1, function, {})
 
 
 @deep_recursion
 def collect(root: object, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     """Every node of a class below ``root``, in post order, each object once."""
     nodes: list[N] = []
-    _items_post_order(root, kind, bits_of(kind), nodes.append, {})
+    _post_order(nodes_in(root), kind, bits_of(kind), nodes.append, {})
     return nodes
 
 
@@ -401,7 +357,7 @@ def mentions(root: object, *wanted: Node) -> bool:
     """
     names = {id(node) for node in wanted}
     seen: dict[int, Node] = {}
-    _items_post_order(root, Node, identities(list(wanted)), lambda _: None, seen)
+    _post_order(nodes_in(root), Node, identities(list(wanted)), lambda _: None, seen)
     return not names.isdisjoint(seen)
 
 

@@ -40,42 +40,31 @@ import functools
 import importlib
 import inspect
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeVar,
+    cast,
+    overload,
+)
 
+from weft.ir.node_code import MISSING, FieldSpec, write_init, write_parts, write_rebuilt
 from weft.support import slots
 from weft.support.errors import IRTypeError, wrong_type
 from weft.support.span import Span
 
-MISSING: Final = object()
 E = TypeVar("E")
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
-    """The description of one field of a node class."""
-
-    name: str
-    annotation: str
-    default: object = MISSING
-    defines: bool = False
-    compare: bool = True
-    visit: bool = True
-    derived: bool = False
-    takes_none: bool = False
-    """Whether the constructor takes None, which ``_check_`` replaces by a value."""
-    stored: str = ""
-    """A more precise annotation, with which ``load_json`` checks the field."""
-
-    @property
-    def optional(self) -> bool:
-        """Whether the constructor takes None."""
-        return self.takes_none or "None" in self.annotation
 
 
 class Array(tuple[E, ...]):
@@ -232,6 +221,10 @@ def _let_super_mean(cls: type) -> None:
                 function.__closure__[names.index("__class__")].cell_contents = cls
 
 
+Visit = Callable[[Any], Any]
+"""What a mutator makes of a node, a sequence or a mapping."""
+
+
 @with_slots
 class Node:
     """The base of everything in both IRs."""
@@ -302,6 +295,14 @@ class Node:
     def _carry_(self, copy: Self) -> None:
         """Hook: give ``copy`` the derived facts that stay true when fields change."""
 
+    def _parts_(self) -> tuple[Node, ...]:
+        """The nodes right below, from left to right; ``@node`` writes it."""
+        return ()
+
+    def _rebuilt_(self, visit: Visit, walk: Walk) -> Self:  # noqa: ARG002 - a leaf
+        """The node with visited children, but those that ``walk`` skips; ``@node`` writes it."""
+        return self
+
     def script(self, **config: object) -> str:
         """The node as TVMScript text (options: weft.script.printer)."""
         return str(slots.text.get().to_text(self, **config))
@@ -322,6 +323,14 @@ class Node:
         return page
 
 
+class Walk(Protocol):
+    """What ``_rebuilt_`` asks of a mutator."""
+
+    @property
+    def ignored(self) -> int:
+        """Parts with no other bits than these (``weft.ir.summary``) stay as they are."""
+
+
 NODE_TYPES: Final[dict[str, type[Node]]] = {}
 """KIND -> class of every declared node; visitors check their method names against it."""
 
@@ -329,6 +338,7 @@ IDENTITY_BITS: Final = 61
 """How many low bits of a summary are for variables and buffers; a prime."""
 _bits: Final = itertools.count(IDENTITY_BITS)
 C = TypeVar("C", bound=type[Node])
+N = TypeVar("N", bound=Node)
 
 
 def node(cls: C) -> C:
@@ -351,7 +361,10 @@ def node(cls: C) -> C:
     if "STRUCTURE" not in cls.__dict__:
         cls.STRUCTURE = tuple((spec.name, spec.defines) for spec in arguments if spec.compare)
     if "__init__" not in cls.__dict__:
-        _generate_init(cls, arguments)
+        write_init(cls, arguments, _NAMES, checks=cls._check_ is not Node._check_)
+    children = [spec for spec in arguments if spec.name in cls.CHILDREN]
+    write_parts(cls, children, _NAMES)
+    write_rebuilt(cls, arguments, children, _NAMES, by_with=cls.with_ is not Node.with_)
     cls.BIT = -1 if cls.IS_OPEN else 1 << next(_bits)
     NODE_TYPES[cls.KIND] = cls
     return cls
@@ -366,55 +379,6 @@ def _holds_nodes(annotation: str) -> bool:
     parts = annotation.replace("|", " ").replace("[", " ").replace("]", " ").replace(",", " ")
     names = [part for part in parts.split() if part not in ("None", "Array", "Map", "tuple")]
     return not names or any(name not in _VALUES for name in names)
-
-
-def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
-    """Write and compile ``__init__``: conversions by annotation, then the ``_check_`` hook."""
-    scope: dict[str, Any] = {
-        "Array": Array,
-        "Map": Map,
-        "as_array": _as_array,
-        "sequence": _sequence,
-    }
-    for kind, (accepted, converter) in CONVERSIONS.items():
-        scope[kind], scope[f"as_{kind}"] = accepted, converter
-    parameters, lines = ["self"], []
-    for spec in arguments:
-        default = ""
-        if spec.default is not MISSING:
-            scope[f"_default_{spec.name}"] = spec.default
-            default = f"=_default_{spec.name}"
-        parameters.append(f"{spec.name}{default}")
-        lines.append(f"    self.{spec.name} = {_conversion(spec)}")
-    parameters.append("span=None")
-    lines += ["    self.span = span", "    self._cache = None", "    self._summary = 0"]
-    if cls._check_ is not Node._check_:
-        lines.append("    self._check_()")
-    source = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
-    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102 - ours
-    init: Callable[..., None] = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = init  # type: ignore[method-assign] # what the decorator is for
-
-
-def _conversion(spec: FieldSpec) -> str:
-    """The expression that turns the argument of that name into the field's value."""
-    name = spec.name
-    kind = spec.annotation.removesuffix(" | None")
-    element = kind[6:-1] if kind.startswith("Array[") else ""
-    if element in CONVERSIONS:
-        text = f"as_array({name}, {element}, as_{element})"
-    elif kind.startswith("Array"):
-        text = f"({name} if type({name}) is Array else Array(sequence({name})))"
-    elif kind.startswith("Map"):
-        return f"({name} if isinstance({name}, Map) else Map({name} or ()))"
-    elif kind in CONVERSIONS:
-        text = f"({name} if isinstance({name}, {kind}) else as_{kind}({name}))"
-    else:
-        return name
-    if kind.startswith("Array") and spec.default == ():
-        return f"Array() if {name} is None else {text}"
-    return f"None if {name} is None else {text}" if spec.optional else text
 
 
 def _as_array(items: object, kind: type[E], convert: Callable[[object], E]) -> Array[E]:
@@ -435,18 +399,6 @@ def _sequence(items: object) -> Iterable[object]:
     return items
 
 
-Converter = Callable[[Any], object]
-"""A function from a constructor's argument to what the field holds."""
-
-CONVERSIONS: Final[dict[str, tuple[type, Converter]]] = {}
-"""Annotation name -> (class, conversion of anything else to it), for constructor arguments."""
-
-
-def register_conversion(kind: str, accepted: type, converter: Converter) -> None:
-    """Let fields annotated ``kind`` (or ``Array[kind]``) take what ``converter`` converts."""
-    CONVERSIONS[kind] = (accepted, converter)
-
-
 def freeze(value: object) -> Any:
     """Attribute values as nodes store them: list to Array, dict to Map, recursively."""
     if isinstance(value, (Array, Map, Node)):
@@ -456,3 +408,75 @@ def freeze(value: object) -> Any:
     if isinstance(value, Mapping):
         return Map({key: freeze(item) for key, item in value.items()})
     return value
+
+
+def summary_of(node: Node) -> int:
+    """The bits of everything in a node. Callers look at ``node._summary`` first: it is not 0 later.
+
+    -1, all bits, for a node whose children may change (a module).
+    """
+    summary = type(node).BIT
+    if node.IS_IDENTIFIED:
+        summary |= 1 << (id(node) >> 4) % IDENTITY_BITS
+    if summary != -1:
+        for part in node._parts_():
+            summary |= part._summary or summary_of(part)
+    node._summary = summary
+    return summary
+
+
+def fact(node: N, key: str, compute: Callable[[N], T]) -> T:
+    """The fact ``key`` of a node whose children never change, computed once and kept with it."""
+    cache = node._cache
+    if cache is None:
+        cache = node._cache = {}
+    known: T | None = cache.get(key)
+    if known is None:
+        known = cache[key] = compute(node)
+    return known
+
+
+def nodes_in(value: object) -> Sequence[Node]:
+    """The nodes in a sequence or mapping, through those in it; a node by itself is one."""
+    if isinstance(value, Node):
+        return (value,)
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif not isinstance(value, (tuple, list)):
+        return ()
+    nodes: list[Node] = []
+    for item in value:
+        if isinstance(item, Node):
+            nodes.append(item)
+        else:
+            nodes += nodes_in(item)
+    return nodes
+
+
+def rebuilt_items(items: Sequence[E] | None, visit: Visit, walk: Walk) -> Any:
+    """A sequence with visited items, an Array; the same object if none changed."""
+    changed: list[object] | None = None
+    for place, item in enumerate(items or ()):
+        if isinstance(item, Node):
+            ignored = walk.ignored
+            if (item._summary or summary_of(item)) | ignored == ignored:
+                continue
+        new = visit(item)
+        if new is not item:
+            if changed is None:
+                changed = list(items or ())
+            changed[place] = new
+    return items if changed is None else Array(changed)
+
+
+_NAMES: Final[dict[str, object]] = {
+    "Array": Array,
+    "Map": Map,
+    "Node": Node,
+    "as_array": _as_array,
+    "nodes_in": nodes_in,
+    "rebuilt_items": rebuilt_items,
+    "sequence": _sequence,
+    "summary_of": summary_of,
+}
+"""What the methods refer to that ``@node`` writes."""

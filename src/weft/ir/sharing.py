@@ -13,12 +13,13 @@ changes what the object means. Two things inside an expression can change it:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.node import NODE_TYPES, Node, cached_by_class
-from weft.ir.summary import identities, summary_of
+from weft.ir.node import NODE_TYPES, Node, cached_by_class, summary_of
+from weft.ir.summary import identities
 
 Known = dict[int, tuple[Node, object]]
 """Objects by ``id``, each with its result; the object is kept so that no other gets its id."""
@@ -45,7 +46,7 @@ def is_nested(node: Node) -> bool:
 
     A tuple of leaves is visited at each of its places, as its leaves are.
     """
-    for part in parts_of(node):
+    for part in node._parts_():
         if part.KIND in _COMPARED:
             return True
     return False
@@ -159,7 +160,7 @@ def _free_of(node: Node, bits: dict[int, int], free: dict[int, int]) -> int:
     if is_binder(type(node)):
         var, value, body = [getattr(node, name) for name in ("var", "value", "body")]
         return free.get(id(value), 0) | free.get(id(body), 0) & ~bits[id(var)]
-    for part in parts_of(node):
+    for part in node._parts_():
         own |= free.get(id(part), 0)
     return own
 
@@ -168,24 +169,14 @@ def _order_with(root: Node, bits: int) -> list[Any]:
     """The root and the nodes below it whose summaries have one of some bits, parts first."""
 
     def parts(node: Node) -> list[Node]:
-        return [part for part in parts_of(node) if (part._summary or summary_of(part)) & bits]
+        return [part for part in node._parts_() if (part._summary or summary_of(part)) & bits]
 
     return post_order_of(root, parts)
 
 
-def parts_of(node: Node) -> list[Node]:
-    """The nodes right below, through sequences."""
-    parts: list[Node] = []
-    for name in node.CHILDREN:
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            parts.append(value)
-        elif isinstance(value, tuple):
-            parts += [item for item in value if isinstance(item, Node)]
-    return parts
-
-
-def post_order_of(root: Node, parts: Callable[[Any], Sequence[Node]] = parts_of) -> list[Any]:
+def post_order_of(
+    root: Node, parts: Callable[[Any], Sequence[Node]] = operator.methodcaller("_parts_")
+) -> list[Any]:
     """Every node below, each object once: parts first, those of one node from left to right.
 
     ``parts`` gives the children of a node that the walk enters.

@@ -25,7 +25,8 @@ from typing import Final
 import numpy as np
 
 from weft.ir.difference_report import difference_report
-from weft.ir.node import MISSING, Node
+from weft.ir.node import Node
+from weft.ir.node_code import MISSING
 from weft.ir.sharing import is_compared_once
 from weft.support.errors import IRValueError
 from weft.support.object_path import ObjectPath

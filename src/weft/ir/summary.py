@@ -15,49 +15,19 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from weft.ir.node import IDENTITY_BITS, NODE_TYPES, Node
+from weft.ir.node import IDENTITY_BITS, NODE_TYPES, Node, nodes_in, summary_of
 
 IDENTITIES: Final = (1 << IDENTITY_BITS) - 1
 """The bits of variables and buffers."""
-
-
-def summary_of(node: Node) -> int:
-    """The bits of everything in a node. Callers look at ``node._summary`` first: it is not 0 later.
-
-    -1, all bits, for a node whose children may change (a module).
-    """
-    summary = type(node).BIT
-    if node.IS_IDENTIFIED:
-        summary |= 1 << (id(node) >> 4) % IDENTITY_BITS
-    if summary != -1:
-        for name in node.CHILDREN:
-            child = getattr(node, name)
-            if isinstance(child, Node):
-                summary |= child._summary or summary_of(child)
-            elif child is not None:
-                summary |= _summary_of_items(child)
-    node._summary = summary
-    return summary
 
 
 def summary_of_value(value: object) -> int:
     """The bits of a node, or of the nodes in a sequence or mapping."""
     if isinstance(value, Node):
         return value._summary or summary_of(value)
-    return _summary_of_items(value)
-
-
-def _summary_of_items(value: object) -> int:
-    """The bits of the nodes in a sequence or mapping."""
     summary = 0
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            if isinstance(item, Node):
-                summary |= item._summary or summary_of(item)
-            else:
-                summary |= _summary_of_items(item)
+    for node in nodes_in(value):
+        summary |= node._summary or summary_of(node)
     return summary
 
 

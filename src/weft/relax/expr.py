@@ -15,7 +15,8 @@ import numpy as np
 from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr, as_prim_expr
 from weft.ir.function import BaseFunc
-from weft.ir.node import Array, Node, field, node, register_conversion, with_slots
+from weft.ir.node import Array, Node, field, node, with_slots
+from weft.ir.node_code import register_conversion
 from weft.ir.op import Op
 from weft.relax.ir.constant_data import constant_data
 from weft.relax.struct_info import (

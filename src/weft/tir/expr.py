@@ -11,7 +11,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeGuard
 
 from weft.ir.expr import ExprOp, FloatImm, IntImm, PrimExpr, Range, as_prim_expr
-from weft.ir.node import Array, Node, derived, field, node, register_conversion, with_slots
+from weft.ir.node import Array, Node, derived, field, node, with_slots
+from weft.ir.node_code import register_conversion
 from weft.ir.op import Op
 from weft.ir.type import PrimType, Type
 from weft.support.dtype import DataType

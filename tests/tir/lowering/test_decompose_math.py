@@ -9,7 +9,7 @@ import pytest
 
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.sharing import parts_of, post_order_of
+from weft.ir.sharing import post_order_of
 from weft.ir.structural import assert_structural_equal
 from weft.script import from_source
 from weft.script import tir as T
@@ -204,7 +204,7 @@ def test_formulas_compute_nothing_twice(name, instructions):
         (store,) = collect(after.body, BufferStore)
         uses: dict[int, int] = {}
         for node in post_order_of(store.value):
-            for part in parts_of(node):
+            for part in node._parts_():
                 uses[id(part)] = uses.get(id(part), 0) + 1
         nodes = {id(node): node for node in post_order_of(store.value)}
         shared = [nodes[key] for key, count in uses.items() if count > 1 and key in nodes]

@@ -13,8 +13,8 @@ from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
-from weft.ir.node import Node
-from weft.ir.sharing import parts_of
+from weft.ir.node import Node, summary_of
+from weft.ir.summary import bits_of, identities
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
@@ -41,20 +41,22 @@ def decisive_loads(body: s.Stmt) -> set[int]:
     [A[0]]
     """
     nodes = collect(body, _KINDS)
-    values = {id(let.var): let.value for let in nodes if isinstance(let, (s.LetStmt, e.Let))}
+    lets = [node for node in nodes if isinstance(node, (s.LetStmt, e.Let))]
+    values = {id(let.var): let.value for let in lets}
+    bits = bits_of(BufferLoad) | identities([let.var for let in lets])  # of what leads to a load
     waiting: list[Node] = [part for node in nodes for part in _deciding(node)]
     seen: set[int] = set()
     loads: set[int] = set()
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:
+        if not (node._summary or summary_of(node)) & bits or id(node) in seen:
             continue
         seen.add(id(node))
         if isinstance(node, BufferLoad):
             loads.add(id(node))
         elif id(node) in values:
             waiting.append(values[id(node)])
-        waiting += parts_of(node)
+        waiting += node._parts_()
     return loads
 
 

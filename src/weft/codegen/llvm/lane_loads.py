@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.sharing import parts_of
 from weft.tir import expr as e
 from weft.tir.buffer import BufferLoad
 from weft.tir.expr import is_call
@@ -48,7 +47,7 @@ def _nodes(exprs: Sequence[PrimExpr]) -> list[PrimExpr]:
             waiting.append(node.args[0])
         elif id(node) not in nodes:
             nodes[id(node)] = node
-            waiting += [part for part in parts_of(node) if isinstance(part, PrimExpr)]
+            waiting += [part for part in node._parts_() if isinstance(part, PrimExpr)]
     return list(nodes.values())
 
 

@@ -8,7 +8,6 @@ from typing import Final
 from weft.ir.expr import PrimExpr
 from weft.ir.function import BaseFunc
 from weft.ir.node import Node
-from weft.ir.sharing import parts_of
 from weft.relax.expr import If, SeqExpr
 from weft.script.printer.doc import Doc
 from weft.script.printer.docsifier import Docsifier, Frame
@@ -34,5 +33,5 @@ def name_shared_extents(
             roots.append(node)
         elif id(node) not in visited and not isinstance(node, _WITH_BINDINGS):
             visited.add(id(node))
-            pending += reversed(parts_of(node))
+            pending += reversed(node._parts_())
     name_shared_parts(roots, d, frame, stmts)

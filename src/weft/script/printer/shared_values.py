@@ -12,7 +12,6 @@ from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Node
-from weft.ir.sharing import parts_of
 from weft.script.printer.doc import AssignDoc, CallDoc, Doc
 from weft.script.printer.docsifier import Docsifier, Frame
 
@@ -85,4 +84,4 @@ def _measure(
 
 def _expressions(node: Node) -> list[PrimExpr]:
     """The expressions right below a node."""
-    return [part for part in parts_of(node) if isinstance(part, PrimExpr)]
+    return [part for part in node._parts_() if isinstance(part, PrimExpr)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.sharing import is_shared, parts_of, post_order_of, rebound
+from weft.ir.sharing import is_shared, post_order_of, rebound
 from weft.tir.expr import Call
 from weft.tir.intrinsic import CallEffectKind, effect_of
 
@@ -24,7 +24,7 @@ def repeated_values(root: PrimExpr) -> dict[int, PrimExpr]:
     sizes: dict[int, int] = {}
     uses: dict[int, int] = {}
     for node in order:
-        parts = parts_of(node)
+        parts = node._parts_()
         sizes[id(node)] = 1 + sum([sizes[id(part)] for part in parts])
         for part in parts:
             uses[id(part)] = uses.get(id(part), 0) + 1

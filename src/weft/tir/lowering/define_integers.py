@@ -33,7 +33,6 @@ import numpy as np
 from weft.ir.expr import PrimExpr, integer_range
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.sharing import parts_of
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
@@ -249,7 +248,7 @@ class _DefineIntegers(FactMutator):
         if known is not None:
             return known[1]
         is_touched = is_undefined(expr, self.supported)
-        for part in parts_of(expr) if not is_touched else ():
+        for part in expr._parts_() if not is_touched else ():
             if isinstance(part, PrimExpr) and self._is_touched(part):
                 is_touched = True
                 break

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.sharing import parts_of
 from weft.tir import expr as e
 from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import checked, is_exact
@@ -167,6 +166,6 @@ def _decisive(root: PrimExpr) -> list[PrimExpr]:
         if is_step and not is_ring:
             decisive.append(expr)
             continue
-        parts = [part for part in parts_of(expr) if isinstance(part, PrimExpr)]
+        parts = [part for part in expr._parts_() if isinstance(part, PrimExpr)]
         waiting += [(part, is_ring and is_step) for part in reversed(parts)]
     return decisive

@@ -25,7 +25,7 @@ from typing import Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, contains
 from weft.ir.node import expect
-from weft.ir.sharing import parts_of, post_order_of, rebound
+from weft.ir.sharing import post_order_of, rebound
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
@@ -70,7 +70,7 @@ def _values_of(node: PrimExpr) -> list[PrimExpr]:
     """The operands of a node. The body of a Let is none: its variable has no value outside."""
     if isinstance(node, e.Let):
         return [node.value]
-    return [part for part in parts_of(node) if isinstance(part, PrimExpr)]
+    return [part for part in node._parts_() if isinstance(part, PrimExpr)]
 
 
 def _without_arms(node: PrimExpr) -> list[PrimExpr]:
