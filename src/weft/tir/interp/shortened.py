@@ -24,7 +24,7 @@ from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.limited import operations_of
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt, While, seq
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, rewrite_body
 
 LIMITS: Final = (64, 32, 16, 8, 4, 2, 1)
 """The numbers of iterations to try, largest first."""
@@ -52,7 +52,7 @@ def with_zeroed_memory(func: PrimFunc) -> PrimFunc:
     return rewrite_body(func, _Zero())
 
 
-class _Cut(StmtOnlyMutator):
+class _Cut(StmtMutator):
     def __init__(self, iterations: int) -> None:
         super().__init__()
         self.iterations = iterations
@@ -66,7 +66,7 @@ class _Cut(StmtOnlyMutator):
         return loop.with_(extent=extent, body=self.visit(loop.body))
 
 
-class _Zero(StmtOnlyMutator):
+class _Zero(StmtMutator):
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
         body = self.visit(stmt.body)
         count: PrimExpr = op.const(1, "int64")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, ForKind, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
-class _Serial(StmtOnlyMutator):
+class _Serial(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
         return loop.with_(kind=kind, body=self.visit(loop.body))

@@ -38,7 +38,6 @@ from weft.tir.stmt_functor import redefined
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import (
     StmtMutator,
-    StmtOnlyMutator,
     define_pass,
     rewrite_body,
 )
@@ -206,7 +205,7 @@ class _Unlet(StmtMutator):
     visit_LetStmt = visit_Let
 
 
-class _Hoist(StmtOnlyMutator):
+class _Hoist(StmtMutator):
     def __init__(self, conditionals: HoistedConditionals, lets: HoistedLetBindings) -> None:
         super().__init__()
         self.conditionals, self.lets = conditionals, lets

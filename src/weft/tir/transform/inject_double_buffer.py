@@ -39,7 +39,6 @@ from weft.tir.stmt_functor import redefined
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
 from weft.tir.transform.prim_func_pass import (
     StmtMutator,
-    StmtOnlyMutator,
     define_pass,
     rewrite_body,
 )
@@ -66,7 +65,7 @@ class _Buffered:
         return PartOfMemory(where, sizes, self.buffers).visit(stmt)
 
 
-class _Inject(StmtOnlyMutator):
+class _Inject(StmtMutator):
     def __init__(self, chosen: set[int], split: int) -> None:
         super().__init__()
         self.chosen, self.split = chosen, split
@@ -152,7 +151,7 @@ class _Inject(StmtOnlyMutator):
         return seq(main, For(rest, zero, left, loop.kind, tail, None, loop.annotations))
 
 
-class _Taken(StmtOnlyMutator):
+class _Taken(StmtMutator):
     """Removes the test of a fill where it is known whether another iteration follows."""
 
     def __init__(self, follows: bool) -> None:

@@ -26,11 +26,11 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, SeqStmt, Stmt, stmt_list
 from weft.tir.transform.convert_ssa import convert_ssa
 from weft.tir.transform.pipelined_loop import as_block, pipelined
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass
 from weft.tir.transform.software_pipeline import Pipeline, Step, numbers
 
 
-class _Injector(StmtOnlyMutator):
+class _Injector(StmtMutator):
     def __init__(self, func: PrimFunc) -> None:
         self.buffers = {buffer.data: buffer for buffer in func.buffer_map.values()}
         self.doubled: set[Buffer] = set()

@@ -21,7 +21,7 @@ from weft.tir.expr import Call, is_call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, Evaluate, LetStmt, Stmt
 from weft.tir.stmt_functor import renew_defs
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, rewrite_body
 
 Functions = dict[GlobalVar, PrimFunc]
 
@@ -77,7 +77,7 @@ def _inline_into(
     return done[var]
 
 
-class _Inline(StmtOnlyMutator):
+class _Inline(StmtMutator):
     def __init__(self, caller: PrimFunc, bodies: Functions) -> None:
         self.target, self.bodies = caller.attrs.get("target"), bodies
 

@@ -28,7 +28,6 @@ from weft.ir.functor import collect, substitute
 from weft.ir.transform import PassContext
 from weft.support.errors import PassError
 from weft.tir import op
-from weft.tir.buffer import Buffer
 from weft.tir.constant import is_const_int
 from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Min, Select, Var, is_call
 from weft.tir.function import PrimFunc
@@ -57,7 +56,6 @@ from weft.tir.transform.partition_conditions import (
 )
 from weft.tir.transform.prim_func_pass import (
     StmtMutator,
-    StmtOnlyMutator,
     define_pass,
     rewrite_body,
 )
@@ -114,7 +112,7 @@ class _Cut:
         return loop.kind is ForKind.VECTORIZED and all(isinstance(x, IntImm) for x in bounds)
 
 
-class _Partition(StmtOnlyMutator):
+class _Partition(StmtMutator):
     """Cuts loops; ``hinted`` and ``whole`` hold the variables of loops whose hint is 1 and 0."""
 
     def __init__(self, settings: Settings) -> None:
@@ -126,9 +124,6 @@ class _Partition(StmtOnlyMutator):
         self.around: list[For] = []
         """The loops around the statement, the innermost last."""
         self.growth = GROWTH
-
-    def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        return buffer
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         if attr.attr_key == HINT:

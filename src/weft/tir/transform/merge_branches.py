@@ -25,10 +25,10 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Call
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import IfThenElse, SeqStmt, Stmt, seq
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
-class _Merger(StmtOnlyMutator):
+class _Merger(StmtMutator):
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
         """Join each branch with the one before it, if both are taken together."""
         merged: list[Stmt] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec
 
-from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator
 from weft.ir.transform import FunctionPass, PassInfo, function_pass_decorator, pass_constructor
 from weft.tir.function import PrimFunc
@@ -37,18 +36,8 @@ class StmtMutator(Mutator):
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
         """Visit the items; a sequence among the results joins this one."""
-        visited = [self.visit(item) for item in stmt.seq]
-        if all(new is old for new, old in zip(visited, stmt.seq, strict=True)):
-            return stmt
-        return seq(*visited)
-
-
-class StmtOnlyMutator(StmtMutator):
-    """A mutator of statements that leaves expressions as they are."""
-
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        """The expression itself."""
-        return expr
+        visited = self.visit(stmt.seq)
+        return stmt if visited is stmt.seq else seq(*visited)
 
 
 def rewrite_body(func: PrimFunc, mutator: Mutator) -> PrimFunc:

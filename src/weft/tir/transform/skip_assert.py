@@ -9,10 +9,10 @@ from __future__ import annotations
 from weft.ir.transform import PassContext
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AssertStmt, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
-class _Skip(StmtOnlyMutator):
+class _Skip(StmtMutator):
     def visit_AssertStmt(self, stmt: AssertStmt) -> Stmt:
         return self.visit(stmt.body)
 

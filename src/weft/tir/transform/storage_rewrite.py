@@ -19,7 +19,7 @@ from weft.support.dtype import DataType
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, SeqStmt, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 
 @dataclass
@@ -58,7 +58,7 @@ def _kind(stmt: Allocate) -> tuple[int, int, str]:
     return bits, stmt.dtype.lanes, str(getattr(annotation, "storage_scope", "") or "global")
 
 
-class _Share(StmtOnlyMutator):
+class _Share(StmtMutator):
     def __init__(self, scopes: tuple[str, ...] | None) -> None:
         super().__init__()
         self.scopes = scopes

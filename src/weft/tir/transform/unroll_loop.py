@@ -19,7 +19,7 @@ from weft.tir import op
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, seq
 from weft.tir.stmt_functor import DEFINITIONS, redefined
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 LIMIT: Final = 4096
 
@@ -27,7 +27,7 @@ LIMIT: Final = 4096
 OPTIONS: Final = ("auto_max_step", "auto_max_depth", "auto_max_extent", "explicit_unroll")
 
 
-class _Unroll(StmtOnlyMutator):
+class _Unroll(StmtMutator):
     """Expands loops from the inside out; ``depth`` counts unrolled loops inside the current one."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -37,9 +37,6 @@ class _Unroll(StmtOnlyMutator):
         self.max_extent = int(options.get("auto_max_extent", 0))
         self.explicit = bool(options.get("explicit_unroll", True))
         self.depth = 0
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        return store
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         value = attr.value.value if isinstance(attr.value, IntImm) else 0

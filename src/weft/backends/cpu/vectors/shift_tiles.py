@@ -74,7 +74,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.decided_condition import DecidedConditions
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 _Size = TypeVar("_Size", int, PrimExpr)
 GROWTH: Final = 128
@@ -220,7 +220,7 @@ class _AtPlace(DecidedConditions):
         return done
 
 
-class _Shift(StmtOnlyMutator):
+class _Shift(StmtMutator):
     """Shifts the last tiles of loops, of outer loops first."""
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import LE, LT, Add, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, IfThenElse, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 
 SKIP_OUTSIDE: Final = "tir.skip_outside"
 """The annotation of a loop over the steps of a window."""
@@ -92,7 +92,7 @@ def _is_limit(test: PrimExpr, index: Var) -> bool:
     return not mentions(test.b if test.a is index else test.a, index)
 
 
-class _Skip(StmtOnlyMutator):
+class _Skip(StmtMutator):
     def __init__(self, images: Mapping[Buffer, _Image]) -> None:
         super().__init__()
         self.images = images
@@ -152,7 +152,7 @@ def _ends(index: PrimExpr, loops: Mapping[Var, PrimExpr]) -> tuple[PrimExpr, Pri
     return None if rest is None else (op.add(rest, first), op.add(rest, last))
 
 
-class _FillInside(StmtOnlyMutator):
+class _FillInside(StmtMutator):
     """Fills an image only where it is read: the loops of these axes test their variable.
 
     A loop that fills something else, too, stays.

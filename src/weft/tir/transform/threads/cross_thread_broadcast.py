@@ -12,11 +12,11 @@ from __future__ import annotations
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator
+from weft.tir.transform.prim_func_pass import StmtMutator
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, has_threads, scope_of
 
 
-class BroadcastResults(StmtOnlyMutator):
+class BroadcastResults(StmtMutator):
     """``results``: data variable of a buffer -> the loops over the threads that reduce into it."""
 
     def __init__(self, results: dict[Var, list[For]]) -> None:

@@ -42,7 +42,6 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.prim_func_pass import (
     StmtMutator,
-    StmtOnlyMutator,
     define_pass,
     rewrite_body,
 )
@@ -218,7 +217,7 @@ def _check_neighbours(
 # ---- the statements that replace them
 
 
-class _Lower(StmtOnlyMutator):
+class _Lower(StmtMutator):
     def __init__(self, reductions: list[_Found]) -> None:
         super().__init__()
         self.starts = {id(item.loops[0]): item for item in reductions}

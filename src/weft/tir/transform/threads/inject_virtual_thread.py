@@ -33,7 +33,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of
 
 UNROLLED: Final = 16
@@ -76,7 +76,7 @@ class _Touched(Visitor):
         self.visit_default(call)
 
 
-class _Inject(StmtOnlyMutator):
+class _Inject(StmtMutator):
     """One virtual thread: its copies go down to the statements that depend on it."""
 
     def __init__(self, var: Var, count: int, body: Stmt) -> None:
@@ -170,7 +170,7 @@ class _Inject(StmtOnlyMutator):
         return stmt.with_(buffer=buffer, body=self.visit(stmt.body))
 
 
-class _Find(StmtOnlyMutator):
+class _Find(StmtMutator):
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         attr = attr.with_(body=self.visit(attr.body))
         if attr.attr_key != "virtual_thread":

@@ -29,13 +29,13 @@ from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_storage_sync
 from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, seq
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads
 from weft.tir.transform.threads.thread_scope import Binding, binding_of
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
 
 
-class _Lower(StmtOnlyMutator):
+class _Lower(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.threads: dict[Var, int] = {}

@@ -40,7 +40,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.lower_opaque_block import allocate
-from weft.tir.transform.prim_func_pass import StmtOnlyMutator, define_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
 from weft.tir.transform.threads.reducer_step import combination, loads
 from weft.tir.transform.threads.thread_scope import (
     WARP_SIZE,
@@ -294,7 +294,7 @@ def _rank(axis: _Axis) -> tuple[bool, int]:
     return not name.startswith("vthread"), "zyx".find(name[-1:])
 
 
-class _Drop(StmtOnlyMutator):
+class _Drop(StmtMutator):
     """Without one declaration."""
 
     def __init__(self, gone: DeclBuffer) -> None:
@@ -314,7 +314,7 @@ _STRUCTURE: dict[type, Any] = {
 }  # fmt: skip
 
 
-class _Serialize(StmtOnlyMutator):
+class _Serialize(StmtMutator):
     """Finds kernels; memory of threads that is declared outside moves into them."""
 
     def __init__(self, name: str) -> None:
