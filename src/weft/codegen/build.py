@@ -54,7 +54,8 @@ def compile_cached(
     resolved = as_target("llvm" if target is None else target)
     backend = backend_of(resolved)
     machine, described = backend.options(resolved), resolved.structural_bytes()
-    sources, origin = sources_of(backend), cache.origin_digest()
+    sources = None if cache.cache_folder() is None else sources_of(backend)  # no key for no cache
+    origin = b"" if sources is None else cache.origin_digest()
     emission = _Emission(lower, backend, resolved, checks)
 
     def key_of(module: IRModule) -> str | None:

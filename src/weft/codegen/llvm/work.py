@@ -6,10 +6,10 @@ import math
 from collections.abc import Hashable
 from typing import Final
 
+from weft.arith.deep_equal import all_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.op import Op
-from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
@@ -44,7 +44,7 @@ def service_of(cores: int, vector_bits: int) -> Service:
         if cores == 1 or (isinstance(loop.extent, IntImm) and loop.extent.value <= 1):
             return None
         cycles = cycles_of(loop, vector_bits)
-        if cycles < smallest_work(loop):
+        if cycles < _LARGEST and cycles < smallest_work(loop):
             return None
         return "brief" if cycles < BRIEF_WORK else "parallel"
 
@@ -138,7 +138,7 @@ def _cycles_of_store(stmt: s.BufferStore, counter: _Counter) -> float:
         if (
             isinstance(before, BufferLoad)
             and before.buffer is stmt.buffer
-            and structural_equal(before.indices, stmt.indices)
+            and all_deep_equal(before.indices, stmt.indices)
         ):
             if not isinstance(added, e.Mul):  # a product and its sum are one operation
                 counter.cycles += counter.vectors(added) / 2

@@ -49,12 +49,13 @@ def axis_tests(
     ``mask`` tells which lanes are accessed; None: all of them. A vector at a constant stride is
     tested at its two ends, any other one in each lane.
     """
-    lanes = index_lanes(indices)
-    if lanes == 1:
+    vectors = [index for index in indices if index.dtype.lanes > 1]
+    if not vectors:
         yield from _tests_of_ends(bounds, indices, shape, 0)
         return
-    ramp = as_ramp(indices[-1])
-    if ramp is not None and mask is None and index_lanes(indices[:-1]) == 1:
+    lanes = index_lanes(vectors)
+    ramp = as_ramp(indices[-1]) if mask is None and len(vectors) == 1 else None
+    if ramp is not None:
         first, stride = ramp
         yield from _tests_of_ends(bounds, [*indices[:-1], first], shape, stride * (lanes - 1))
         return
@@ -75,6 +76,9 @@ def _tests_of_ends(
     last = len(indices) - 1
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         step = distance if axis == last else 0
+        least, largest = bounds.ranges.of(index)
+        if least + min(step, 0) >= 0 and largest + max(step, 0) < bounds.ranges.of(extent)[0]:
+            continue  # nor does the sum wrap then
         low, high = span(index, step)
         is_low_proved, is_high_proved = bounds.not_negative(low), bounds.below(high, extent)
         if is_low_proved and is_high_proved:

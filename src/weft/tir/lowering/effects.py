@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from weft.ir.functor import collect
+from weft.ir.node import fact
 from weft.ir.op import Op
 from weft.ir.type import PrimType
 from weft.support.dtype import DataType
@@ -36,6 +37,10 @@ class Effects:
 
 def effects_of(func: PrimFunc) -> Effects:
     """The effects of a function, from its stores and calls, or from its declaration."""
+    return fact(func, "tir.effects", _effects_of)
+
+
+def _effects_of(func: PrimFunc) -> Effects:
     if DECLARED in func.attrs:
         return _declared(func)
     effects = Effects()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from weft.ir.node import fact
 from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.schedule import tree
@@ -49,7 +50,7 @@ class Hazards:
 
 def hazards_below(stmt: For | Block) -> Hazards:
     """The dependences among ``child_realizes(stmt)``, derived once per statement object."""
-    return tree.derived(stmt, "schedule.hazards", _hazards)
+    return fact(stmt, "schedule.hazards", _hazards)
 
 
 def _hazards(stmt: For | Block) -> Hazards:

@@ -18,6 +18,7 @@ from weft.arith.interval import IntervalSet
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import mentions, substitute
+from weft.ir.node import fact
 from weft.tir import op
 from weft.tir.buffer import BufferRegion
 from weft.tir.constant import is_const_int
@@ -30,7 +31,7 @@ from weft.tir.stmt import Block, BlockRealize, For
 
 def pinned_axes(block: Block) -> frozenset[Var]:
     """The pinned axes of a block, derived once."""
-    return tree.derived(block, "schedule.pinned", _pinned_axes)
+    return fact(block, "schedule.pinned", _pinned_axes)
 
 
 def _pinned_axes(block: Block) -> frozenset[Var]:

@@ -15,14 +15,14 @@ from weft.arith.iter_map.detect import indices_of
 from weft.ir import functor
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, contains
-from weft.ir.node import Node
+from weft.ir.node import Node, fact
 from weft.ir.summary import identities
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import BinaryExpr, Var
 from weft.tir.function import OPERATORS
-from weft.tir.schedule import flags, tree
+from weft.tir.schedule import flags
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, Stmt
 
 Reuse = dict[Block, Block]
@@ -52,7 +52,7 @@ def _uses(node: Node) -> frozenset[Var]:
 
 def variables_of(node: Block | For | Buffer) -> frozenset[Var]:
     """Every variable that occurs in a block, loop or buffer; derived once per object."""
-    return tree.derived(node, "schedule.variables", _uses)
+    return fact(node, "schedule.variables", _uses)
 
 
 class BlockMutator(Mutator):

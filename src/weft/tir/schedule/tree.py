@@ -8,13 +8,13 @@ the block of a ``BlockRealize``; the statements between two of these are called 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, Range
 from weft.ir.functor import collect
-from weft.ir.node import Node
+from weft.ir.node import fact
 from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -35,8 +35,6 @@ from weft.tir.stmt import (
     While,
 )
 
-S = TypeVar("S", bound=Node)
-T = TypeVar("T")
 _BODY: Final = frozenset(
     {For, LetStmt, AttrStmt, AssertStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize, While}
 )
@@ -60,7 +58,7 @@ def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def child_references(stmt: For | Block) -> tuple[For | BlockRealize, ...]:
     """The outermost loops and block realizations inside ``stmt``, in program order."""
-    return derived(stmt, "schedule.children", nearest)
+    return fact(stmt, "schedule.children", nearest)
 
 
 def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
@@ -76,7 +74,7 @@ def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
 
 def child_realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
     """The blocks inside ``stmt`` that are in no other block inside it, in program order."""
-    return derived(stmt, "schedule.blocks", _realizes)
+    return fact(stmt, "schedule.blocks", _realizes)
 
 
 def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
@@ -91,7 +89,7 @@ def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
 
 def is_only_loops_and_blocks(stmt: For | Block) -> bool:
     """Whether only loops, sequences and constants are between ``stmt`` and its blocks."""
-    return derived(stmt, "schedule.plain", _is_plain)
+    return fact(stmt, "schedule.plain", _is_plain)
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -105,17 +103,6 @@ def _is_plain(stmt: Stmt) -> bool:
         elif not isinstance(inner, BlockRealize):
             return False
     return True
-
-
-def derived(stmt: S, key: str, compute: Callable[[S], T]) -> T:
-    """The fact ``key`` of an immutable node, computed once."""
-    cache = stmt._cache
-    if cache is None:
-        cache = stmt._cache = {}
-    fact: T | None = cache.get(key)
-    if fact is None:
-        fact = cache[key] = compute(stmt)
-    return fact
 
 
 def all_references(stmt: Stmt) -> Iterator[For | Block]:

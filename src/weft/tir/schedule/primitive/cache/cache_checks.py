@@ -17,6 +17,7 @@ from weft.arith.int_set import IntervalSet
 from weft.arith.region import estimate_region_strict_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
+from weft.ir.node import fact
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import Var
@@ -123,7 +124,7 @@ def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block 
 
 def check_declared(state: ScheduleState, buffer: Buffer, scope: StmtSRef, *, loads: bool) -> None:
     """No statement of the scope outside its blocks writes the buffer (with ``loads``: or reads)."""
-    glue: Glue = tree.derived(tree.block_of(scope), "schedule.glue", glue_of)
+    glue: Glue = fact(tree.block_of(scope), "schedule.glue", glue_of)
     if buffer.data in glue.used or (loads and buffer.data in glue.loaded):
         verb = "used" if buffer.data in glue.used else "read"
         raise UndeclaredAccessError(
