@@ -14,6 +14,7 @@ from weft.backends.cpu.vectors.shift_tiles import ShiftTiles
 from weft.backends.cpu.vectors.shuffle_load import ShuffleLoad
 from weft.backends.cpu.vectors.skip_outside import SkipOutside
 from weft.backends.cpu.vectors.skip_padding import SkipPadding
+from weft.backends.cpu.vectors.skip_unused import SkipUnused
 from weft.backends.cpu.vectors.softmax_largest import LargestOfSoftmax
 from weft.backends.cpu.vectors.split_vector_loop import SplitVectorLoop
 from weft.backends.cpu.vectors.start_with_first import StartWithFirst
@@ -94,6 +95,7 @@ LOWER: tuple[Pass, ...] = (
     FillTails(),  # after Simplify, and while guards are where blocks put them
     ShiftTiles(),  # before prefetching and cuts: tiles of symbolic axes need no copies with guards
     SkipOutside(),  # after ShiftTiles, and while a tile has one store in its loops
+    SkipUnused(),  # before loops are cut, as the loops around say how many elements there are
     PrefetchNextIteration(),  # while a panel has one load in one loop
     PrefetchSteps(),  # before loops are cut: a panel that is cut off is fetched as a whole one
     PrefetchResult(),  # before loops are cut: guards are the same as those of the stores

@@ -55,6 +55,7 @@ _NAMES = {
     "Simplify": "weft.tir.transform.simplify",
     "SkipAssert": "weft.tir.transform.skip_assert",
     "SkipOutside": "weft.backends.cpu.vectors.skip_outside",
+    "SkipUnused": "weft.backends.cpu.vectors.skip_unused",
     "SkipPadding": "weft.backends.cpu.vectors.skip_padding",
     "SplitVectorLoop": "weft.backends.cpu.vectors.split_vector_loop",
     "StartWithFirst": "weft.backends.cpu.vectors.start_with_first",

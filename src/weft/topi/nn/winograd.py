@@ -24,7 +24,7 @@ the result's, p the number of filters in a panel of the weights. Blocks have the
 If an extent is symbolic, tiles are numbered through all images, row by row, and a band consists of
 groups of so many tiles with numbers in a row; ``*band`` is the band and the group. So only the last
 band has tiles too many, whatever the sizes are: these compute the last tile again, and are not
-stored. Each tile then is a row of tiles of its own.
+stored. (Schedules leave out groups of such tiles.) Each tile then is a row of tiles of its own.
 (Lavin and Gray, CVPR 2016; bands as in Jia et al., "Optimizing N-dimensional, Winograd-based
 Convolution for Manycore CPUs", PPoPP 2018.)
 

@@ -157,6 +157,14 @@ def test_a_band_of_numbered_tiles_is_as_large_as_its_groups_whatever_the_image_i
     assert inside["winograd_lines"] == [1, 1, 1, 1, 6, 6, 4]
 
 
+def test_the_last_band_computes_no_group_without_tiles():
+    form = Form(4, 2, (1, 1, 1, 1), (1, 1, 16, 16, 4), 4, 4, 4, symbols=ALL, groups=4)
+    lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
+    [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
+    groups = [loop for loop in collect(parallel.body, For) if not isinstance(loop.extent, IntImm)]
+    assert len(groups) == 3  # of the data, the products and the results
+
+
 def test_a_tile_is_found_by_divisions_once():
     form = Form(4, 4, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8, symbols=frozenset([HEIGHT, WIDTH]))
     lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]

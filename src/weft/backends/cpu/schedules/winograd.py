@@ -18,6 +18,7 @@ from typing import Final
 from weft.backends.cpu.machine import is_cpu
 from weft.backends.cpu.schedules.elementwise import extent_of, run_together
 from weft.backends.cpu.schedules.tiles import most_rows
+from weft.backends.cpu.vectors.skip_unused import SKIP_UNUSED
 from weft.dlight.apply import ScheduleRule
 from weft.dlight.nest import Nest, blocks_of, loops_of
 from weft.ir.expr import constant_value
@@ -147,6 +148,7 @@ def _tiles_by_number(sch: Schedule, stages: Stages, final: BlockRV) -> tuple[Loo
     number = sch.fuse(down if is_single else sch.fuse(batch, down), across)
     band, group, tile = sch.split(number, [None, _groups(sch, stages[TILES]), rows])
     sch.reorder(band, filters, group, tile, y, x, block)
+    sch.annotate(group, SKIP_UNUSED, rows)
     return tile, [sch.fuse(batch, band) if is_single else band]
 
 
@@ -202,6 +204,7 @@ def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machi
     *outer, tile, vector = sch.get_loops(write)
     if (_groups(sch, block) or 1) > 1:  # the groups of a band share a panel of weights
         fused, group, *others = outer
+        sch.annotate(group, SKIP_UNUSED, _of_band(sch, block)[-2])
         sch.reorder(*others, group)
         outer = [fused, *others, group]
     shared = outer
@@ -263,8 +266,11 @@ def _transform_data(sch: Schedule, stages: Stages, band: LoopRV | None, machine:
     rows = _of_band(sch, stages[PIXELS])[0]
     if band is not None:
         sch.compute_at(stages[DATA], band)
-    *_, line, channels, tile, vector = _loops(sch, stages[DATA], 0 if band is None else 1)
+    loops = _loops(sch, stages[DATA], 0 if band is None else 1)
+    *_, group, line, channels, tile, vector = loops
     assert tile is not None
+    if group is not None and _groups(sch, stages[DATA]) is not None:
+        sch.annotate(group, SKIP_UNUSED, rows)
     row, tile = sch.split(tile, [rows, None])
     order = [loop for loop in (row, channels, line, tile, vector) if loop is not None]
     sch.reorder(*order)

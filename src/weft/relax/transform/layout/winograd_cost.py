@@ -16,7 +16,7 @@ from typing import Final
 
 from weft.relax.op.nn.geometry import Geometry
 from weft.target.machine import Machine
-from weft.topi.nn.winograd_form import Form
+from weft.topi.nn.winograd_form import Form, tiles_of
 from weft.topi.nn.winograd_matrices import TILES, WINDOW
 
 _SHARE: Final = 0.85
@@ -150,8 +150,8 @@ def cycles(form: Form, machine: Machine) -> float:
     """Cycles of Winograd's algorithm on all cores.
 
     Only the run tells a symbolic extent. So the time in which tiles beyond the last one are
-    computed, or cores wait, is a mean of two cases: what is likely, and, at a quarter, a single
-    image of half the height and width.
+    computed, weights come again, or cores wait, is a mean of two cases: what is likely, and, at a
+    quarter, a single image of half the height and width.
     """
     if not form.symbols:
         return _cycles(form, machine)
@@ -171,10 +171,11 @@ def _cycles(form: Form, machine: Machine) -> float:
     each = steps * channels * panels * side * side / _SHARE + _kernel_transform(form)
     places = WINDOW * WINDOW if form.takes_kernel else side * side
     weights = places * channels * form.filters * _ELEMENT
-    again = _read_again(weights, machine)
+    again, used = _read_again(weights, machine), float(count)
     if form.symbols:
         again = max(again - each / 2, 0)  # such small bands are fast: weights come meanwhile
-    work = count * (each + _transforms(form, machine) + _spilled(form, machine))
+        used = tiles_of(form.count, form.rows) / form.groups  # the last band has fewer groups
+    work = used * (each + _transforms(form, machine) + _spilled(form, machine))
     work += _streamed(weights, machine) + (count - 1) * again
     return work / machine.cores * (1.0 if form.is_whole else _idle(count, machine))
 
