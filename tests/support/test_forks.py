@@ -35,6 +35,36 @@ if child == 0:
 assert taken
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
+TELLS = """
+import os, sys, threading, time, warnings
+from weft.support.forks import hold_over_forks
+
+warnings.simplefilter("ignore", DeprecationWarning)
+lock, later = threading.RLock(), threading.RLock()
+is_taken, waits = threading.Event(), threading.Event()
+hold_over_forks(lock)
+
+def hold():
+    with lock:
+        is_taken.set()
+        waits.wait()
+        hold_over_forks(later)
+        later.acquire()
+    time.sleep(0.3)
+    later.release()
+
+thread = threading.Thread(target=hold)
+thread.start()
+is_taken.wait()
+threading.Timer(0.2, waits.set).start()
+child = os.fork()  # while it waits for the first lock, a thread tells of the second, and holds it
+taken = lock.acquire(blocking=False) and later.acquire(blocking=False)
+hold_over_forks(threading.RLock())
+if child == 0:
+    os._exit(0 if taken else 1)
+assert taken
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 COMPILES = """
 import os, sys, threading, warnings
 from weft.runtime.native.llvm import object_from_ir
@@ -153,7 +183,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 PROGRAMS = {
-    "lock": FORKS, "llvm": COMPILES, "build": BUILDS, "attribute": COMPUTES, "import": IMPORTS,
+    "lock": FORKS, "lock of which it hears late": TELLS, "llvm": COMPILES, "build": BUILDS,
+    "attribute": COMPUTES, "import": IMPORTS,
 }  # fmt: skip
 FIRST_BUILD = """
 import os, sys, threading, time, warnings

@@ -24,8 +24,10 @@ _MODULE_LOCKS: Final[dict[str, Callable[[], object]]] = getattr(
 )
 MOST_SECONDS: Final = 60
 """How long a fork waits for imports. One of them may itself wait for the thread that forks."""
+_TELLING: Final = threading.Lock()
+"""Held while a lock is registered, and by a fork: no thread may come to hold one it knows not of."""
 _HELD: Final[list[AbstractContextManager[object]]] = []
-"""The locks that the fork in progress holds; others may be registered meanwhile."""
+"""The locks that the fork in progress holds."""
 
 
 @functools.cache
@@ -41,11 +43,12 @@ def watch_forks() -> None:
 def hold_over_forks(lock: AbstractContextManager[object], *, is_outer: bool = False) -> None:
     """From now on, ``os.fork`` acquires ``lock`` before; parent and child release it afterwards.
 
-    The lock must be one that a thread may acquire twice. ``is_outer`` says that threads which hold
-    it acquire others of these locks.
+    The lock must be one that a thread may acquire twice, and nobody may have acquired it before.
+    ``is_outer`` says that threads which hold it acquire others of these locks.
     """
     watch_forks()
-    _LOCKS.insert(0 if is_outer else len(_LOCKS), lock)
+    with _TELLING:
+        _LOCKS.insert(0 if is_outer else len(_LOCKS), lock)
 
 
 def _take() -> None:
@@ -57,9 +60,17 @@ def _take() -> None:
     """
     _wait_for_imports()
     _FORKING.acquire()
-    _HELD[:] = _LOCKS
-    for lock in _HELD:
-        lock.__enter__()
+    while True:
+        held = list(_LOCKS)
+        for lock in held:
+            lock.__enter__()
+        _TELLING.acquire()
+        if held == _LOCKS:
+            break
+        _TELLING.release()  # one was registered meanwhile, and may have to come before others
+        for lock in reversed(held):
+            lock.__exit__(None, None, None)
+    _HELD[:] = held
 
 
 def _wait_for_imports() -> None:
@@ -82,6 +93,7 @@ def _owner(reference: Callable[[], object]) -> object:
 
 
 def _give_back() -> None:
+    _TELLING.release()
     for lock in reversed(_HELD):
         lock.__exit__(None, None, None)
     _FORKING.release()

@@ -152,8 +152,8 @@ def _defined(names: Sequence[str]) -> list[str]:
 def _why(is_cached: bool, has_key: bool) -> str:
     if is_cached:
         return "the same function was compiled before for this target, by this weft"
-    if not has_key:
-        return "nothing tells what the backend's sources are, so that nothing is kept"
     if cache_folder() is None:
         return "the caches are off (WEFT_NO_CACHE), or their folder cannot be used"
+    if not has_key:
+        return "nothing tells what the backend's sources are, so that nothing is kept"
     return "no function of this content was compiled for this target, by this weft, and kept"

@@ -55,6 +55,7 @@ class WorkerPool:
 
     def warm(self) -> None:
         """Start a worker if there is none: one will be needed soon, and starting takes time."""
+        self._register()
         with self._lock:
             if not self._waiting and not self._busy:
                 worker = self._new()
@@ -82,6 +83,7 @@ class WorkerPool:
         return worker
 
     def _waiting_or_new(self, wait: bool) -> Worker | None:
+        self._register()
         with self._lock:
             while True:
                 while self._waiting:
@@ -103,7 +105,6 @@ class WorkerPool:
     def _new(self) -> Worker | None:
         if self._is_closed or not worker_count() or not can_start():
             return None
-        self._register()
         try:
             worker = Worker(self.idle_seconds)
         except OSError as error:
@@ -114,11 +115,15 @@ class WorkerPool:
         return worker
 
     def _register(self) -> None:
+        """Tell of the lock before a thread first holds it: a fork may come at any moment.
+
+        Two threads may do so, which does no harm.
+        """
         if not self._is_registered:
-            self._is_registered = True
             hold_over_forks(self._lock)  # so that a child finds complete lists of workers to close
             os.register_at_fork(after_in_child=self._forget)
             atexit.register(self.close)
+            self._is_registered = True
 
     def give_back(self, worker: Worker, *, is_usable: bool) -> None:
         """Let a worker wait for another job or (not usable) end it."""
