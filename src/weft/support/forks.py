@@ -25,7 +25,7 @@ _MODULE_LOCKS: Final[dict[str, Callable[[], object]]] = getattr(
 MOST_SECONDS: Final = 60
 """How long a fork waits for imports. One of them may itself wait for the thread that forks."""
 _TELLING: Final = threading.Lock()
-"""Held while a lock is registered, and by a fork: no thread may come to hold one it knows not of."""
+"""Held while a lock is registered, and by a fork, which has to know of all that are held."""
 _HELD: Final[list[AbstractContextManager[object]]] = []
 """The locks that the fork in progress holds."""
 
