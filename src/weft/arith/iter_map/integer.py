@@ -14,7 +14,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range, integer_range
 from weft.tir import op
-from weft.tir.expr import Add, Mul, Sub
+from weft.tir.expr import Add, FloorDiv, Mul, Sub
 
 
 def add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -228,3 +228,16 @@ def product_divides(divisor: PrimExpr, value: PrimExpr) -> bool:
     """Whether the product ``value`` has all factors of ``divisor``."""
     (number, symbols), (total, others) = factors(divisor), factors(value)
     return number != 0 and total % number == 0 and without(others, symbols) is not None
+
+
+def parts_counted(count: PrimExpr) -> tuple[PrimExpr, int] | None:
+    """``(n + 7) // 8`` as n and 8: the number, and how much of it each of its parts has.
+
+    None for any other expression. There are no parts only if the number is zero.
+    """
+    if not isinstance(count, FloorDiv) or not isinstance(count.b, IntImm):
+        return None
+    total, size = count.a, count.b.value
+    if isinstance(total, Add) and isinstance(total.b, IntImm) and total.b.value == size - 1:
+        return total.a, size
+    return None

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.arith.deep_equal import expr_deep_equal
-from weft.arith.iter_map.integer import product_divides
+from weft.arith.iter_map.integer import parts_counted, product_divides
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.tir.expr import Add, FloorDiv, FloorMod, Let, Max, Min, Mul, Sub, Var
@@ -42,28 +42,14 @@ class _NameQuotients(StmtMutator):
         """What the loops around count, which is not zero inside of them."""
 
     def visit_For(self, loop: For) -> For:
-        self.counted.append(_whole(loop.extent))
+        parts = parts_counted(loop.extent)
+        self.counted.append(loop.extent if parts is None else parts[0])
         inner: For = self.visit_default(loop)
         namer = _Namer(inner, self.counted)
         if inner.kind in (ForKind.SERIAL, ForKind.PARALLEL):
             inner = namer.named_body()
         self.counted.pop()
         return inner
-
-
-def _whole(extent: PrimExpr) -> PrimExpr:
-    """The number whose parts are counted, which is zero only if there are none.
-
-    >>> n = Var("n", "int64")
-    >>> _whole((n + 7) // 8).same_as(n), _whole(n).same_as(n)
-    (True, True)
-    """
-    if isinstance(extent, FloorDiv) and isinstance(extent.b, IntImm):
-        total = extent.a
-        if isinstance(total, Add) and isinstance(total.b, IntImm):
-            if 0 <= total.b.value < extent.b.value:
-                return total.a
-    return extent
 
 
 class _Namer(Mutator):

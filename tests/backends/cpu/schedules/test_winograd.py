@@ -105,12 +105,22 @@ def test_results_of_any_size_are_kept(name):
         np.testing.assert_allclose(given[-1].numpy(), out[0], rtol=1e-4, atol=1e-4)
 
 
-def test_each_band_has_memory_of_its_own_and_no_more():
-    form = Form(4, 2, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8)
+def bands(form):
+    """The loop over bands of a scheduled and lowered function."""
     lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
     [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
-    inside = {decl.buffer.name: [int(extent) for extent in decl.buffer.shape]
-              for decl in collect(parallel, DeclBuffer)}  # fmt: skip
+    return parallel
+
+
+def memory_of(loop):
+    """Name -> shape of each buffer in the body of a loop."""
+    return {decl.buffer.name: [int(extent) for extent in decl.buffer.shape]
+            for decl in collect(loop, DeclBuffer)}  # fmt: skip
+
+
+def test_each_band_has_memory_of_its_own_and_no_more():
+    form = Form(4, 2, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8)
+    inside = memory_of(bands(form))
     assert inside["winograd_data"] == [1, 1, 6, 6, 2, 8, 4]
     assert inside["winograd_products"] == [1, 1, 6, 6, 1, 8, 8]
     assert inside["winograd_lines"] == [1, 1, 1, 1, 6, 18, 4]
@@ -148,10 +158,7 @@ def test_only_a_panel_of_the_kernel_is_transformed_at_once():
 
 def test_a_band_of_numbered_tiles_is_as_large_as_its_groups_whatever_the_image_is():
     form = Form(4, 4, (1, 1, 1, 1), (1, 2, 16, 16, 4), 8, 8, 8, symbols=ALL, groups=3)
-    lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
-    [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
-    inside = {decl.buffer.name: [int(extent) for extent in decl.buffer.shape]
-              for decl in collect(parallel, DeclBuffer)}  # fmt: skip
+    inside = memory_of(bands(form))
     assert inside["winograd_data"] == [1, 3, 6, 6, 2, 4, 4]
     assert inside["winograd_products"] == [1, 3, 6, 6, 1, 4, 8]
     assert inside["winograd_lines"] == [1, 1, 1, 1, 6, 6, 4]
@@ -159,9 +166,9 @@ def test_a_band_of_numbered_tiles_is_as_large_as_its_groups_whatever_the_image_i
 
 def test_the_last_band_computes_no_group_without_tiles():
     form = Form(4, 2, (1, 1, 1, 1), (1, 1, 16, 16, 4), 4, 4, 4, symbols=ALL, groups=4)
-    lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
-    [parallel] = [loop for loop in collect(lowered.body, For) if loop.kind is ForKind.PARALLEL]
-    groups = [loop for loop in collect(parallel.body, For) if not isinstance(loop.extent, IntImm)]
+    groups = [
+        loop for loop in collect(bands(form).body, For) if not isinstance(loop.extent, IntImm)
+    ]
     assert len(groups) == 3  # of the data, the products and the results
 
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.arith.iter_map.integer import parts_counted
 from weft.ir.expr import IntImm, PrimExpr
 from weft.tir import op
-from weft.tir.expr import Add, FloorDiv
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For
 from weft.tir.transform.prim_func_pass import StmtMutator, define_pass, rewrite_body
@@ -52,19 +52,11 @@ class _Skip(StmtMutator):
         if isinstance(extent, IntImm):
             band = extent.value * size
             for loop in reversed(self.around):
-                total = _total(loop.extent, band)
-                if total is not None:
-                    left = total - (loop.loop_var - loop.min) * band
+                parts = parts_counted(loop.extent)
+                if parts is not None and parts[1] == band:
+                    left = parts[0] - (loop.loop_var - loop.min) * band
                     return op.min(extent, op.floordiv(left + (size - 1), size))
         return extent
-
-
-def _total(bands: PrimExpr, size: int) -> PrimExpr | None:
-    """The n of ``(n + size - 1) // size``; None for any other number of bands."""
-    if not isinstance(bands, FloorDiv) or not op.is_const_int(bands.b, size):
-        return None
-    total = bands.a
-    return total.a if isinstance(total, Add) and op.is_const_int(total.b, size - 1) else None
 
 
 def skip_unused(func: PrimFunc) -> PrimFunc:
